@@ -1,0 +1,97 @@
+"""Settings that change what numr refuses.
+
+Settings are process-wide. Each has an environment variable that gives its first value; :meth:`Config.override`
+changes some for the length of a ``with`` block.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
+
+__all__ = ["ENVIRONMENT", "Config", "config"]
+
+#: Environment variables that numr reads, with what they do.
+ENVIRONMENT: Final[dict[str, str]] = {
+    "NUMR_ALLOW_HOST_COPIES": "1 lets NumPy and others copy device tensors to the host implicitly",
+    "NUMR_FLOAT64": "'raise' (default) or 'downcast': what float64 means on a device without it",
+    "NUMR_NUM_THREADS": "threads for large operations of the CPU runtime (default: the CPUs of the process)",
+    "NUMR_ARRAY_API_TESTS": "folder of the official conformance suite, for `python -m conformance`",
+}
+
+
+def _flag(name: str) -> bool:
+    value = os.environ.get(name, "").strip().lower()
+    if value in ("", "0", "false", "no"):
+        return False
+    if value in ("1", "true", "yes"):
+        return True
+    raise ValueError(f"{name}={value!r} is neither 1 nor 0; {ENVIRONMENT[name]}.")
+
+
+def _float64() -> str:
+    return os.environ.get("NUMR_FLOAT64", "raise").strip().lower()
+
+
+def _threads() -> int:
+    value = os.environ.get("NUMR_NUM_THREADS", "")
+    if value:
+        return int(value)
+    # The CPUs that this process may run on, which containers and schedulers restrict.
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass
+class Config:
+    """The settings.
+
+    Attributes
+    ----------
+    allow_host_copies : bool
+        Whether a tensor on a GPU may be copied to the host implicitly, by ``numpy.asarray`` and what uses it.
+    float64 : {"raise", "downcast"}
+        What asking for float64 does on a device that has none: raise, or take float32 with a warning.
+    num_threads : int
+        How many threads the CPU runtime splits large operations over.
+
+    Examples
+    --------
+    >>> import numr
+    >>> with numr.config.override(num_threads=1):
+    ...     numr.config.num_threads
+    1
+    """
+
+    allow_host_copies: bool = field(default_factory=lambda: _flag("NUMR_ALLOW_HOST_COPIES"))
+    float64: str = field(default_factory=_float64)
+    num_threads: int = field(default_factory=_threads)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in {f.name for f in fields(self)}:
+            raise AttributeError(
+                f"config: there is no setting {name!r}; the settings are "
+                f"{', '.join(f.name for f in fields(self))}."
+            )
+        if name == "float64" and value not in ("raise", "downcast"):
+            raise ValueError(f"config.float64: {value!r} is neither 'raise' nor 'downcast'.")
+        if name == "num_threads" and not (isinstance(value, int) and value >= 1):
+            raise ValueError(f"config.num_threads: {value!r} is not a positive integer.")
+        object.__setattr__(self, name, value)
+
+    @contextmanager
+    def override(self, **settings: Any) -> Iterator[Config]:
+        """Change settings for the length of a ``with`` block."""
+        before = {name: getattr(self, name) for name in settings}
+        try:
+            for name, value in settings.items():
+                setattr(self, name, value)
+            yield self
+        finally:
+            for name, value in before.items():
+                setattr(self, name, value)
+
+
+config: Final = Config()
