@@ -1,0 +1,1 @@
+"""What an operation is: the op table with its dtype rules."""
