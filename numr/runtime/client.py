@@ -1,0 +1,358 @@
+"""``RuntimeClient``: the primitive families that a runtime implements for one device.
+
+A client works on *native arrays*: objects that are a storage plus a layout in one. An ndarray is exactly that,
+so the CPU uses ndarrays as they are; runtimes without an array type of their own use
+:class:`numr.runtime.storage.DeviceArray`. A native array has ``shape``, ``dtype``, ``size`` and ``ndim``.
+
+Everything of the standard is composed from these families, once, above the runtimes. Views are layout
+arithmetic: the methods of the *view* family have default bodies in terms of :meth:`RuntimeClient.layout` and
+:meth:`RuntimeClient.wrap`, which a runtime overrides only where its native arrays are quicker.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+
+from numr.dtypes import ALL_DTYPES, DefaultDTypes, DType, Kind, Scalar
+from numr.errors import BackendLimitation, UnsupportedDType
+from numr.ir.ops import Op, Reduction
+from numr.layout import Layout
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from numr.runtime.base import Allocator, Device, Runtime
+    from numr.runtime.storage import Storage
+
+__all__ = ["Loop", "NativeArray", "RuntimeClient"]
+
+
+class NativeArray(Protocol):
+    """What every runtime's array offers."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Length of each axis."""
+
+    @property
+    def dtype(self) -> DType:
+        """Data type of the elements."""
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+
+
+A = TypeVar("A", bound=NativeArray)
+
+#: An elementwise operation made ready for operands of given kinds: native arrays or scalars in, array out.
+Loop = Callable[..., Any]
+
+
+class RuntimeClient(ABC, Generic[A]):
+    """Dispatches operations on one device.
+
+    Parameters
+    ----------
+    device : Device
+        The device; one client exists per device, see ``Runtime.default_client``.
+
+    Attributes
+    ----------
+    loops : dict
+        Prepared elementwise operations by ``(op, kind, ...)``. A miss is filled by
+        :meth:`elementwise_loop`; a runtime may clear it whenever prepared loops become invalid.
+    host_operations : dict of str to int
+        How often an operation of this device ran on the host instead, by name. Empty on most runtimes.
+    """
+
+    runtime: ClassVar[type[Runtime]]
+    #: Whether native arrays are NumPy arrays in host memory, so that NumPy may use them in place.
+    host_memory: ClassVar[bool] = False
+    #: The dtypes that the device computes with.
+    dtypes: tuple[DType, ...] = ALL_DTYPES
+    defaults: DefaultDTypes
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.loops: dict[tuple[Any, ...], Loop] = {}
+        self.host_operations: dict[str, int] = {}
+
+    # ---------------------------------------------------------------- device
+    @property
+    @abstractmethod
+    def allocator(self) -> Allocator:
+        """The device's allocator."""
+
+    @abstractmethod
+    def synchronize(self) -> None:
+        """Wait until all work that was dispatched on the device is done."""
+
+    def compute_stream_handle(self) -> int | None:
+        """The native handle of the stream that work is queued on; None where there are no streams."""
+        return None
+
+    def require_dtype(self, dtype: DType, function: str) -> DType:
+        """Return ``dtype`` if the device has it.
+
+        Raises
+        ------
+        UnsupportedDType
+            If it has not.
+        """
+        if dtype not in self.dtypes:
+            raise UnsupportedDType(
+                f"{function}: the device {self.device} has no {dtype}; it has "
+                f"{', '.join(str(d) for d in self.dtypes)}. Ask for one of these with dtype=."
+            )
+        return dtype
+
+    # --------------------------------------------------- storage and host data
+    @abstractmethod
+    def storage(self, array: A) -> Storage:
+        """The storage that an array lies in."""
+
+    @abstractmethod
+    def layout(self, array: A) -> Layout:
+        """Where an array's elements lie in its storage, in elements from the storage's start."""
+
+    @abstractmethod
+    def wrap(self, storage: Storage, layout: Layout, dtype: DType) -> A:
+        """The array that ``layout`` describes in ``storage``."""
+
+    @abstractmethod
+    def from_host(self, array: np.ndarray[Any, Any], *, copy: bool) -> A:
+        """Bring a host array to the device; without ``copy`` the result may share the host's memory."""
+
+    def take_host(self, array: np.ndarray[Any, Any]) -> A:
+        """Bring a host array that nobody else holds to the device."""
+        return self.from_host(array, copy=True)
+
+    @abstractmethod
+    def to_host(self, array: A) -> np.ndarray[Any, Any]:
+        """The array's elements on the host, C-contiguous or not; on the CPU the array itself."""
+
+    @abstractmethod
+    def to_dlpack(
+        self,
+        array: A,
+        stream: Any,
+        max_version: tuple[int, int] | None,
+        dl_device: tuple[int, int] | None,
+        copy: bool | None,
+    ) -> Any:
+        """A DLPack capsule of the array; BufferError where the request cannot be met."""
+
+    @abstractmethod
+    def from_dlpack(self, producer: Any, copy: bool | None) -> A:
+        """The array that another library exports by DLPack, brought to this device."""
+
+    @abstractmethod
+    def dlpack_device(self) -> tuple[Any, int]:
+        """DLPack's numbers of the device: kind and id."""
+
+    @abstractmethod
+    def is_writable(self, array: A) -> bool:
+        """Whether the array's memory may be written."""
+
+    # ------------------------------------------------------------------- views
+    def index(self, array: A, key: Any) -> A | None:
+        """The view of a plain key where the native array resolves it quicker, None to have it parsed."""
+        return None
+
+    def slice(self, array: A, parts: Sequence[Any]) -> A:
+        """The view that a normalised basic key selects."""
+        return self._view(array, self.layout(array).slice(tuple(parts)))
+
+    def permute(self, array: A, axes: tuple[int, ...]) -> A:
+        """The view with its axes in another order."""
+        return self._view(array, self.layout(array).permute(axes))
+
+    def broadcast(self, array: A, shape: tuple[int, ...]) -> A:
+        """The view broadcast to ``shape``."""
+        return self._view(array, self.layout(array).broadcast_to(shape))
+
+    def diagonal(self, array: A, offset: int, axis1: int, axis2: int) -> A:
+        """The view of a diagonal over two axes, which becomes the last axis."""
+        return self._view(array, self.layout(array).diagonal(offset, axis1, axis2))
+
+    def reshape(self, array: A, shape: tuple[int, ...]) -> A | None:
+        """The view in another shape, None where only a copy has it."""
+        layout = self.layout(array).reshape(shape)
+        return None if layout is None else self._view(array, layout)
+
+    def bitcast(self, array: A, dtype: DType) -> A:
+        """The view that reads the same memory as another dtype.
+
+        Raises
+        ------
+        BackendLimitation
+            On a runtime that has no such views.
+        """
+        raise BackendLimitation(
+            self.runtime.name(),
+            f"view({dtype})",
+            "its arrays cannot be read as another dtype; use astype().",
+        )
+
+    def component(self, array: A, which: int) -> A | None:
+        """The view of a complex array's real (0) or imaginary (1) parts, None where a runtime has none."""
+        return None
+
+    def _view(self, array: A, layout: Layout) -> A:
+        return self.wrap(self.storage(array), layout, array.dtype)
+
+    # ---------------------------------------------------------------- creation
+    @abstractmethod
+    def empty(self, shape: tuple[int, ...], dtype: DType) -> A:
+        """A new C-contiguous array whose elements are arbitrary."""
+
+    @abstractmethod
+    def full(self, shape: tuple[int, ...], value: Scalar, dtype: DType) -> A:
+        """A new array filled with a scalar."""
+
+    @abstractmethod
+    def iota(self, size: int, start: Scalar, step: Scalar, dtype: DType) -> A:
+        """The one-dimensional array ``start + i * step``."""
+
+    # ------------------------------------------------------------- elementwise
+    @abstractmethod
+    def elementwise_loop(self, op: Op, kinds: tuple[Kind, ...]) -> Loop:
+        """Prepare an operation of the op table for operands of the given dtypes and scalar types.
+
+        The loop takes native arrays and Python scalars, broadcasts them and returns a new array of the dtype
+        that ``op.signature`` gives.
+        """
+
+    def elementwise_into(
+        self, op: Op, kinds: tuple[Kind, ...], operands: tuple[Any, ...], target: A
+    ) -> None:
+        """Write an operation's result into an array of its shape and dtype, which may be an operand."""
+        loop = self.loops.get((op, *kinds)) or self.elementwise_loop(op, kinds)
+        self.assign(target, loop(*operands))
+
+    @abstractmethod
+    def cast(self, array: A, dtype: DType) -> A:
+        """A new array with the elements converted to ``dtype``."""
+
+    # -------------------------------------------------------------------- copy
+    @abstractmethod
+    def copy(self, array: A) -> A:
+        """A new C-contiguous array with the same elements."""
+
+    @abstractmethod
+    def assign(self, target: A, source: A) -> None:
+        """Write ``source``, broadcast and cast, into ``target``; overlap behaves as if it were copied first."""
+
+    @abstractmethod
+    def concat(self, arrays: Sequence[A], axis: int) -> A:
+        """Arrays of one dtype joined along an axis."""
+
+    # -------------------------------------------------------------- reductions
+    @abstractmethod
+    def reduce(
+        self, kind: Reduction, array: A, axes: tuple[int, ...], keepdims: bool, dtype: DType
+    ) -> A:
+        """Reduce over axes, computing in ``dtype``; ``max`` and ``min`` propagate NaN."""
+
+    @abstractmethod
+    def argreduce(self, kind: Reduction, array: A, axis: int, keepdims: bool) -> A:
+        """Index of the first maximum or minimum along an axis; the first NaN counts as either."""
+
+    @abstractmethod
+    def scan(self, kind: Reduction, array: A, axis: int, dtype: DType) -> A:
+        """Running sum, product, maximum or minimum along an axis, computing in ``dtype``."""
+
+    # ------------------------------------------------------- gather and scatter
+    @abstractmethod
+    def gather(self, array: A, indices: Sequence[A]) -> A:
+        """Elements at integer index arrays of one common shape, one for each leading axis.
+
+        The result has the indices' shape followed by the axes that no index names. Indices may be negative.
+        Raises IndexingError when one is out of range.
+        """
+
+    @abstractmethod
+    def scatter(self, array: A, indices: Sequence[A], values: A) -> None:
+        """Write ``values``, broadcast and cast, where :meth:`gather` would read; the last write to an element wins."""
+
+    @abstractmethod
+    def nonzero(self, array: A) -> tuple[A, ...]:
+        """Index arrays of the elements that are not zero, in C order."""
+
+    @abstractmethod
+    def compress(self, array: A, mask: A) -> A:
+        """Elements where a boolean mask over the leading axes is true, in C order."""
+
+    # ----------------------------------------------------- sorting and searching
+    @abstractmethod
+    def sort(self, array: A, axis: int, descending: bool) -> A:
+        """Sorted along an axis, NaN last in both directions."""
+
+    @abstractmethod
+    def argsort(self, array: A, axis: int, descending: bool) -> A:
+        """Stable sorting indices along an axis, NaN last in both directions."""
+
+    @abstractmethod
+    def searchsorted(self, sorted_array: A, values: A, side: str) -> A:
+        """Insertion points of values, of the same dtype, in a sorted one-dimensional array."""
+
+    # ---------------------------------------------------------- linear algebra
+    @abstractmethod
+    def matmul(self, left: A, right: A) -> A:
+        """Matrix product of the last two axes, batched over broadcast leading axes; one dtype."""
+
+    @abstractmethod
+    def fft(self, array: A, kind: str, length: int) -> A:
+        """Unnormalised transform along the last axis.
+
+        ``kind`` is ``"forward"`` or ``"backward"`` (complex to complex), ``"real"`` (real to the non-negative
+        frequencies) or ``"hermitian"`` (the inverse of that, giving ``length`` real values). The input has
+        been cut or padded to what ``length`` needs. Backward transforms are not divided by the length.
+        """
+
+    @abstractmethod
+    def cholesky(self, array: A) -> A:
+        """Lower triangular factors of Hermitian positive definite matrices."""
+
+    @abstractmethod
+    def qr(self, array: A, complete: bool) -> tuple[A, A]:
+        """Orthonormal and upper triangular factors."""
+
+    @abstractmethod
+    def eigh(self, array: A) -> tuple[A, A]:
+        """Ascending eigenvalues and eigenvectors of Hermitian matrices (their lower triangles)."""
+
+    @abstractmethod
+    def eig(self, array: A) -> tuple[A, A]:
+        """Complex eigenvalues and right eigenvectors of general matrices."""
+
+    @abstractmethod
+    def svd(self, array: A, full_matrices: bool) -> tuple[A, A, A]:
+        """Singular value decomposition ``u, s, vh``."""
+
+    @abstractmethod
+    def svdvals(self, array: A) -> A:
+        """Singular values, descending."""
+
+    @abstractmethod
+    def solve(self, left: A, right: A) -> A:
+        """Solve ``left @ x = right`` for stacks of matrices ``right``."""
+
+    @abstractmethod
+    def inv(self, array: A) -> A:
+        """Inverses of square matrices."""
+
+    @abstractmethod
+    def slogdet(self, array: A) -> tuple[A, A]:
+        """Sign and logarithm of the absolute value of determinants."""
+
+    @abstractmethod
+    def det(self, array: A) -> A:
+        """Determinants of square matrices."""

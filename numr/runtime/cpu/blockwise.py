@@ -1,0 +1,158 @@
+"""Elementwise work on large arrays, in blocks over threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from numr.ir import ops
+from numr.ir.ops import Op
+from numr.runtime.cpu.threads import blocks, run_blocks
+
+Array = np.ndarray[Any, Any]
+#: Writes an operation's result on (parts of) the operands into (a part of) the target.
+Compute = Callable[[Array, tuple[Any, ...]], object]
+
+
+class Grain(NamedTuple):
+    """How finely work is cut: up to ``whole`` elements one call does it all, above it comes in blocks."""
+
+    whole: int
+    block: int
+
+
+#: Memory-bound ufuncs and copies: handing a block to a thread costs as much as some 100,000 elements.
+CHEAP: Final = Grain(1 << 18, 1 << 17)
+#: Ufuncs that take nanoseconds per element.
+COSTLY: Final = Grain(1 << 15, 1 << 14)
+#: Operations of several NumPy calls, whose intermediate results should stay in cache.
+COMPOSED: Final = Grain(1 << 15, 1 << 15)
+
+_COSTLY_OPS: Final = frozenset(
+    {
+        *(
+            ops.ACOS,
+            ops.ACOSH,
+            ops.ASIN,
+            ops.ASINH,
+            ops.ATAN,
+            ops.ATAN2,
+            ops.ATANH,
+            ops.COS,
+            ops.COSH,
+        ),
+        *(ops.EXP, ops.EXPM1, ops.FLOOR_DIVIDE, ops.HYPOT, ops.LOG, ops.LOG1P, ops.LOG2, ops.LOG10),
+        *(
+            ops.LOGADDEXP,
+            ops.NEXTAFTER,
+            ops.POW,
+            ops.REMAINDER,
+            ops.SIN,
+            ops.SINH,
+            ops.TAN,
+            ops.TANH,
+        ),
+    }
+)
+
+#: An axis of this length or more is worth splitting.
+MANY: Final = 16
+#: Blocks of a transposed operand are this long along the axis where neighbours lie together in memory.
+_RUN: Final = 64
+
+
+def grain_of(op: Op, function: Any) -> Grain:
+    """The grain of an operation that ``function`` computes."""
+    if not isinstance(function, np.ufunc):
+        return COMPOSED
+    return COSTLY if op in _COSTLY_OPS else CHEAP
+
+
+def in_memory_order(shape: tuple[int, ...], operands: tuple[Any, ...]) -> str:
+    """``"C"`` or ``"F"`` if all arrays with axes have this shape and lie in that order, else ``""``."""
+    order = ""
+    for x in operands:
+        if x.__class__ is not np.ndarray or not x.ndim:
+            continue
+        if x.shape != shape:
+            return ""
+        flags = x.flags
+        if flags.c_contiguous:
+            if order == "F" and not flags.f_contiguous:
+                return ""
+            order = order or "C"
+        elif flags.f_contiguous:
+            if order == "C":
+                return ""
+            order = "F"
+        else:
+            return ""
+    return order or "C"
+
+
+def fill(target: Array, operands: tuple[Any, ...], compute: Compute, grain: Grain) -> None:
+    """Write ``compute``'s result on broadcast operands into the target."""
+    size = target.size
+    if size <= grain.whole:
+        if size:
+            compute(target, operands)
+        return
+    if (
+        target.ndim != 1
+        and target.flags.c_contiguous
+        and in_memory_order(target.shape, operands) == "C"
+    ):
+        operands = tuple(
+            x.reshape(-1) if x.__class__ is np.ndarray and x.ndim else x for x in operands
+        )
+        target = target.reshape(-1)
+    axis = split_axis(target.shape)
+    leading = (slice(None),) * axis
+    ndim = target.ndim
+    length = target.shape[axis]
+    parts = blocks(length, size // length, grain.block)
+    if ndim > 1 and parts[0].stop < _RUN and any(_is_turned(x, axis) for x in operands):
+        parts = [slice(start, min(start + _RUN, length)) for start in range(0, length, _RUN)]
+
+    def body(part: slice) -> None:
+        compute(target[(*leading, part)], tuple(_part(x, axis, ndim, part) for x in operands))
+
+    run_blocks(body, parts)
+
+
+def split_axis(shape: tuple[int, ...]) -> int:
+    """The outermost axis that is long enough to be split, so that blocks are read in long runs."""
+    for axis, length in enumerate(shape):
+        if length >= MANY:
+            return axis
+    return max(range(len(shape)), key=lambda axis: shape[axis])
+
+
+def overlaps(operand: Any, target: Array) -> bool:
+    """Whether an operand shares memory with the target at other places than the target's own."""
+    if not isinstance(operand, np.ndarray) or not np.may_share_memory(operand, target):
+        return False
+    same = operand.__array_interface__["data"] == target.__array_interface__["data"]
+    return not (same and operand.shape == target.shape and operand.strides == target.strides)
+
+
+def _is_turned(operand: Any, axis: int) -> bool:
+    """Whether neighbours along the axis that is split lie together in memory."""
+    return (
+        isinstance(operand, np.ndarray)
+        and operand.ndim > axis
+        and operand.shape[axis] > 1
+        and abs(operand.strides[axis]) == operand.itemsize
+    )
+
+
+def _part(operand: Any, axis: int, ndim: int, part: slice) -> Any:
+    """The part of an operand that belongs to a part of an axis of the broadcast shape."""
+    if operand.__class__ is not np.ndarray:
+        return operand
+    own = axis - (ndim - operand.ndim)
+    if own < 0 or operand.shape[own] == 1:
+        return operand
+    return operand[(slice(None),) * own + (part,)]

@@ -1,0 +1,389 @@
+"""``CpuClient``: NumPy over pooled memory, large operations in blocks over threads."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from numr import dtypes as dt
+from numr.dtypes import DefaultDTypes, DType, Kind
+from numr.ir.ops import Op, Reduction
+from numr.layout import broadcast_shapes
+from numr.runtime.arraylib.client import ArrayLibClient
+from numr.runtime.arraylib.functions import Function
+from numr.runtime.client import Loop
+from numr.runtime.cpu.blockwise import (
+    CHEAP,
+    COSTLY,
+    MANY,
+    Compute,
+    Grain,
+    fill,
+    grain_of,
+    in_memory_order,
+    overlaps,
+)
+from numr.runtime.cpu.memory import CpuAllocator, Lease
+from numr.runtime.cpu.runtime import CpuRuntime
+from numr.runtime.cpu.threads import blocks, run_blocks
+from numr.runtime.device import Device
+from numr.runtime.storage import Storage
+
+Array = np.ndarray[Any, Any]
+
+#: Results of fewer bytes come from NumPy's own allocation, which is quicker, and are in no figure.
+SMALL_BYTES = 1 << 18
+
+
+class CpuClient(ArrayLibClient):
+    """Dispatches operations on the host."""
+
+    runtime = CpuRuntime
+    host_memory = True
+    xp: ClassVar[Any] = np
+    array_type: ClassVar[type] = np.ndarray
+    defaults = DefaultDTypes(dt.float64, dt.complex128, dt.int64, dt.int64)
+
+    def __init__(self, device: Device) -> None:
+        super().__init__(device)
+        self._allocator: CpuAllocator = CpuRuntime.allocator(device)
+        self._small = SMALL_BYTES
+        # Ufuncs that compute an operation in place as they are; False where none does.
+        self._inplace: dict[tuple[Any, ...], np.ufunc | Literal[False]] = {}
+        self._allocator.on_strict_change.append(self._strict_changed)
+        self._strict_changed()
+
+    def _strict_changed(self) -> None:
+        # A frozen or limited allocator must see every allocation, so that prepared loops that leave small
+        # results to NumPy are dropped.
+        self._small = -1 if self._allocator.strict else SMALL_BYTES
+        self.loops.clear()
+
+    @property
+    def allocator(self) -> CpuAllocator:
+        return self._allocator
+
+    def synchronize(self) -> None:
+        """Nothing to wait for: operations on the host are done when their call returns."""
+
+    # ------------------------------------------------------------------- memory
+    def empty(self, shape: tuple[int, ...], dtype: DType) -> Array:
+        nbytes = math.prod(shape) * dtype.itemsize
+        if nbytes < self._small or not nbytes:
+            return np.empty(shape, dtype)
+        return self._allocator.empty_array(shape, dtype)
+
+    def as_array(self, value: Any) -> Array:
+        array: Array = value if type(value) is np.ndarray else np.asarray(value)
+        # What NumPy allocated is counted from here on, if it is the array's own and large enough to matter.
+        if array.nbytes >= self._small and array.nbytes:
+            flags = array.flags
+            if flags.owndata and flags.forc:
+                return self._allocator.adopt(array)
+        return array
+
+    def storage(self, array: Array) -> Storage:
+        root: Any = array
+        while isinstance(root.base, np.ndarray) and not isinstance(root, Lease):
+            root = root.base
+        if isinstance(root.base, _HostBytes):
+            return root.base.storage
+        low, high = np.lib.array_utils.byte_bounds(root)
+        return Storage.foreign(
+            low, high - low, self.device, CpuRuntime, root, readonly=not array.flags.writeable
+        )
+
+    def pointer(self, array: Array) -> int:
+        return int(array.__array_interface__["data"][0])
+
+    def wrap(self, storage: Storage, layout: Any, dtype: DType) -> Array:
+        size = dtype.itemsize
+        return np.ndarray(
+            layout.shape,
+            dtype,
+            np.asarray(_HostBytes(storage)),
+            layout.offset * size,
+            tuple(stride * size for stride in layout.strides),
+        )
+
+    def from_host(self, array: Array, *, copy: bool) -> Array:
+        native = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+        if copy:
+            return self.copy(native)
+        return native if type(native) is np.ndarray else native.view(np.ndarray)
+
+    def take_host(self, array: Array) -> Array:
+        return self.as_array(array)
+
+    def to_host(self, array: Array) -> Array:
+        return array
+
+    def to_dlpack(
+        self,
+        array: Array,
+        stream: Any,
+        max_version: tuple[int, int] | None,
+        dl_device: tuple[int, int] | None,
+        copy: bool | None,
+    ) -> Any:
+        if stream is not None:
+            raise BufferError(
+                f"__dlpack__: stream={stream!r}, but {self.device} has no streams; leave stream out."
+            )
+        if dl_device is not None and tuple(dl_device) != self.dlpack_device():
+            raise BufferError(
+                f"__dlpack__: dl_device={tuple(dl_device)} is not {self.device}, which is "
+                f"{self.dlpack_device()}. Move the tensor with to_device() first."
+            )
+        return array.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
+
+    def from_dlpack(self, producer: Any, copy: bool | None) -> Array:
+        kind = int(producer.__dlpack_device__()[0])
+        # Only a producer elsewhere is asked for host memory: older ones do not know how to be asked.
+        device: Literal["cpu"] | None = "cpu" if kind != self.dlpack_device()[0] else None
+        if copy is True:
+            return self.copy(np.from_dlpack(producer, device=device))
+        return np.from_dlpack(producer, device=device, copy=copy)
+
+    def dlpack_device(self) -> tuple[int, int]:
+        return (1, 0)
+
+    # -------------------------------------------------------------- elementwise
+    def elementwise_loop(self, op: Op, kinds: tuple[Kind, ...]) -> Loop:
+        function, converts = self.resolve(op, kinds)
+        compute, result = op.signature(kinds, self.defaults)
+        large = self._large_loop(op, function, converts, result)
+        asarray = np.asarray
+        ndarray = np.ndarray
+        if self._small < 0:
+            return large
+        limit = self._small // max(compute.itemsize, result.itemsize)
+        arrays = [isinstance(kind, np.dtype) for kind in kinds]
+        if op.arity > 2 or any(converts):
+
+            def general(*operands: Any) -> Array:
+                bound = 1
+                for x in operands:
+                    if x.__class__ is ndarray:
+                        bound *= max(x.size, 1)
+                if bound > limit:
+                    return large(*operands)  # type: ignore[no-any-return]
+                value = function(
+                    *(self._convert(x, to) for x, to in zip(operands, converts, strict=True))
+                )
+                return value if value.__class__ is ndarray else asarray(value)
+
+            return general
+        if len(arrays) == 1:
+
+            def unary(a: Array) -> Array:
+                if a.size > limit:
+                    return large(a)  # type: ignore[no-any-return]
+                value = function(a)
+                return value if value.__class__ is ndarray else asarray(value)
+
+            return unary
+        if not all(arrays):
+            first = arrays[0]
+
+            def with_scalar(a: Any, b: Any) -> Array:
+                if (a if first else b).size > limit:
+                    return large(a, b)  # type: ignore[no-any-return]
+                value = function(a, b)
+                return value if value.__class__ is ndarray else asarray(value)
+
+            return with_scalar
+
+        def binary(a: Array, b: Array) -> Array:
+            # The product bounds what broadcasting can make of the two, and is quicker than comparing shapes.
+            if a.size * b.size > limit and (a.size > limit or a.shape != b.shape):
+                return large(a, b)  # type: ignore[no-any-return]
+            try:
+                value = function(a, b)
+            except ValueError:
+                return large(a, b)  # type: ignore[no-any-return]  # raises numr's error, if shapes differ
+            return value if value.__class__ is ndarray else asarray(value)
+
+        return binary
+
+    def elementwise_into(
+        self, op: Op, kinds: tuple[Kind, ...], operands: tuple[Any, ...], target: Array
+    ) -> None:
+        key = (op, *kinds)
+        function = self._inplace.get(key)
+        if function is None:
+            resolved, converts = self.resolve(op, kinds)
+            function = self._inplace[key] = (
+                resolved if isinstance(resolved, np.ufunc) and not any(converts) else False
+            )
+        if function is False:
+            super().elementwise_into(op, kinds, operands, target)
+        elif target.size <= COSTLY.whole or any(overlaps(x, target) for x in operands):
+            function(*operands, out=target)  # NumPy copies what would be overwritten too early
+        else:
+            grain = grain_of(op, function)
+            fill(target, operands, lambda out, xs: function(*xs, out=out), grain)
+
+    def _large_loop(
+        self, op: Op, function: Function, converts: tuple[DType | None, ...], result: DType
+    ) -> Loop:
+        """The loop that works in blocks, over threads, into pooled memory."""
+        grain = grain_of(op, function)
+        compute: Compute
+        if isinstance(function, np.ufunc) and not any(converts):
+
+            def compute(out: Array, operands: tuple[Any, ...]) -> None:
+                function(*operands, out=out)
+
+        else:
+
+            def compute(out: Array, operands: tuple[Any, ...]) -> None:
+                converted = (self._convert(x, to) for x, to in zip(operands, converts, strict=True))
+                out[...] = function(*converted)
+
+        def loop(*operands: Any) -> Array:
+            return self._blockwise(op.name, compute, operands, result, grain)
+
+        return loop
+
+    def _blockwise(
+        self, name: str, compute: Compute, operands: tuple[Any, ...], dtype: DType, grain: Grain
+    ) -> Array:
+        """A new array of ``compute``'s results on broadcast operands."""
+        shapes = [x.shape for x in operands if x.__class__ is np.ndarray]
+        shape = shapes[0]
+        if any(other != shape for other in shapes):
+            shape = broadcast_shapes(*shapes, function=name)
+        if len(shape) > 1 and in_memory_order(shape, operands) == "F":
+            # Operands in Fortran order give a result in Fortran order, so that memory is walked in order.
+            turned = tuple(x.T if x.__class__ is np.ndarray else x for x in operands)
+            return self._blockwise(name, compute, turned, dtype, grain).T
+        out = self.empty(shape, dtype)
+        fill(out, operands, compute, grain)
+        return out
+
+    def cast(self, array: Array, dtype: DType) -> Array:
+        return self._blockwise("astype", self._copy_one, (array,), dtype, CHEAP)
+
+    def copy(self, array: Array) -> Array:
+        result = self.empty(array.shape, array.dtype)
+        fill(result, (array,), self._copy_one, CHEAP)
+        return result
+
+    def assign(self, target: Array, source: Array) -> None:
+        if np.may_share_memory(target, source):
+            self._copy_cast(target, source)
+        else:
+            fill(target, (source,), self._copy_one, CHEAP)
+
+    def _copy_one(self, target: Array, operands: tuple[Array, ...]) -> None:
+        self._copy_cast(target, operands[0])
+
+    # --------------------------------------------------------------- reductions
+    def reduce(
+        self, kind: Reduction, array: Array, axes: tuple[int, ...], keepdims: bool, dtype: DType
+    ) -> Array:
+        ufunc = _REDUCTIONS[kind]
+        if array.size <= 2 * REDUCTION_BLOCK or not axes:
+            return self.as_array(
+                ufunc.reduce(array, axis=axes, dtype=_loop_dtype(kind, dtype), keepdims=keepdims)
+            )
+        source = array
+        if len(axes) == array.ndim and array.flags.forc:
+            source, axes = array.reshape(-1, order="A"), (0,)
+        shape = tuple(1 if i in axes else n for i, n in enumerate(source.shape))
+        axis = _outermost(source)
+        options: dict[str, Any] = {
+            "axis": axes,
+            "dtype": _loop_dtype(kind, dtype),
+            "keepdims": True,
+        }
+        parts = blocks(source.shape[axis], source.size // source.shape[axis], REDUCTION_BLOCK)
+        if axis in axes:
+            # Each block of a reduced axis gives a partial result; these are reduced in their turn.
+            out = np.empty((*shape[:axis], len(parts), *shape[axis + 1 :]), dtype)
+            targets = [slice(i, i + 1) for i in range(len(parts))]
+        else:
+            out = self.empty(shape, dtype)
+            targets = parts
+        leading = (slice(None),) * axis
+        position = {part.start: target for part, target in zip(parts, targets, strict=True)}
+
+        def body(part: slice) -> None:
+            ufunc.reduce(
+                source[(*leading, part)], out=out[(*leading, position[part.start])], **options
+            )
+
+        run_blocks(body, parts)
+        if axis in axes:
+            out = self.as_array(ufunc.reduce(out, axis=axis, dtype=options["dtype"], keepdims=True))
+        if keepdims:
+            return out.reshape((1,) * array.ndim) if source is not array else out
+        return out.reshape(tuple(n for i, n in enumerate(shape) if i not in axes))
+
+    def scan(self, kind: Reduction, array: Array, axis: int, dtype: DType) -> Array:
+        result = self.empty(array.shape, dtype)
+        ufunc = _SCANS[kind]
+        others = tuple(n for i, n in enumerate(array.shape) if i != axis)
+        if array.size <= CHEAP.whole or not others or max(others) < MANY:
+            ufunc.accumulate(array, axis=axis, dtype=dtype, out=result)
+            return result
+        split = next(i for i, n in enumerate(array.shape) if i != axis and n >= MANY)
+        leading = (slice(None),) * split
+
+        def body(part: slice) -> None:
+            key = (*leading, part)
+            ufunc.accumulate(array[key], axis=axis, dtype=dtype, out=result[key])
+
+        length = array.shape[split]
+        # Rows that are read in runs of a few cache lines: a block is no narrower than 64 places.
+        step = max(64, blocks(length, array.size // length, CHEAP.block)[0].stop)
+        run_blocks(body, [slice(i, min(i + step, length)) for i in range(0, length, step)])
+        return result
+
+
+class _HostBytes:
+    """A storage's bytes as NumPy reads them; arrays over them keep the storage."""
+
+    __slots__ = ("__array_interface__", "storage")
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        self.__array_interface__ = {
+            "data": (storage.handle, storage.readonly),
+            "shape": (storage.size,),
+            "typestr": "|u1",
+            "version": 3,
+        }
+
+
+#: Elements in one block of a reduction, which leaves one partial result: more than in others.
+REDUCTION_BLOCK = 1 << 18
+
+_REDUCTIONS: dict[Reduction, np.ufunc] = {
+    Reduction.SUM: np.add,
+    Reduction.PROD: np.multiply,
+    Reduction.MAX: np.maximum,
+    Reduction.MIN: np.minimum,
+    Reduction.ANY: np.logical_or,
+    Reduction.ALL: np.logical_and,
+}
+_SCANS: dict[Reduction, np.ufunc] = {
+    Reduction.SUM: np.add,
+    Reduction.PROD: np.multiply,
+    Reduction.MAX: np.maximum,
+    Reduction.MIN: np.minimum,
+}
+
+
+def _loop_dtype(kind: Reduction, dtype: DType) -> DType | None:
+    return dtype if kind in (Reduction.SUM, Reduction.PROD) else None
+
+
+def _outermost(array: Array) -> int:
+    """The axis of the largest stride among those long enough to be split."""
+    long = [i for i, n in enumerate(array.shape) if n >= MANY]
+    candidates = long or [max(range(array.ndim), key=lambda i: array.shape[i])]
+    return max(candidates, key=lambda i: abs(array.strides[i]))
