@@ -1,0 +1,1 @@
+"""``Tensor``, its parts and the choke point that all operations pass."""
