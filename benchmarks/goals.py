@@ -1,0 +1,201 @@
+"""What numr's speed is meant to be, as data, and whether a run found it so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from benchmarks import add, importing, large, small
+from benchmarks.timing import Measurement, Ratio
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A bound on the ratio of numr's time to a peer's, for all measurements that it covers."""
+
+    name: str
+    #: In words, as it was set.
+    target: str
+    benchmark: str
+    groups: tuple[str, ...]
+    peer: str
+    at_most: float
+    #: Only the measurement of this label, where a group has others.
+    label: str | None = None
+    #: The contender to judge, where it is not the measurement's subject.
+    subject: str | None = None
+    #: The fewest and the most elements.
+    elements: tuple[int, int] | None = None
+    #: The runtime that it is set for.
+    runtime: str = "cpu"
+
+    def covers(self, measurement: Measurement) -> bool:
+        """Whether a measurement is one of those that the goal is about."""
+        low, high = self.elements or (0, 0)
+        return (
+            measurement.benchmark == self.benchmark
+            and measurement.group in self.groups
+            and self.label in (None, measurement.label)
+            and (self.elements is None or low <= (measurement.elements or 0) <= high)
+        )
+
+
+_LARGE: Final = (large.SIZES[0], large.SIZES[-1])
+
+#: Scans and selections are measured without a goal.
+GOALS: Final[tuple[Goal, ...]] = (
+    Goal(
+        name="x + y of 4 float64",
+        target="at most 0.9 of PyTorch's eager time",
+        benchmark=small.NAME,
+        groups=("call",),
+        label="x + y",
+        peer="torch",
+        at_most=0.9,
+    ),
+    Goal(
+        name="a + b of 10M float64",
+        target="at least 2.0 times NumPy's speed on two cores",
+        benchmark=add.NAME,
+        groups=("add",),
+        elements=(add.ELEMENTS, add.ELEMENTS),
+        subject=add.with_threads("numr.cpu", 2),
+        peer="numpy",
+        at_most=1 / 2.0,
+    ),
+    Goal(
+        name="elementwise functions, 1M to 30M",
+        target="at most 1.1 of NumPy's time, each",
+        benchmark=large.NAME,
+        groups=("elementwise", "comparison", "broadcast", "cast", "where"),
+        elements=_LARGE,
+        peer="numpy",
+        at_most=1.1,
+    ),
+    Goal(
+        name="copies, 1M to 30M",
+        target="at most 1.1 of NumPy's time, each",
+        benchmark=large.NAME,
+        groups=("copy", "concat"),
+        elements=_LARGE,
+        peer="numpy",
+        at_most=1.1,
+    ),
+    Goal(
+        name="reductions, 1M to 30M",
+        target="at most 1.1 of NumPy's time, each",
+        benchmark=large.NAME,
+        groups=("reduction",),
+        elements=_LARGE,
+        peer="numpy",
+        at_most=1.1,
+    ),
+    Goal(
+        name="import numr",
+        target="under 1.3 of NumPy's import time",
+        benchmark=importing.NAME,
+        groups=("import",),
+        peer="import numpy",
+        at_most=1.3,
+    ),
+)
+
+
+class State(StrEnum):
+    """What a run says of a goal."""
+
+    MET = "met"
+    MISSED = "missed"
+    NOT_MEASURED = "not measured"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A goal, what a run says of it, and on what grounds."""
+
+    goal: Goal
+    state: State
+    #: Why nothing was measured; empty where something was.
+    reason: str = ""
+    #: The measurements with their ratios, the worst first.
+    found: tuple[tuple[Measurement, Ratio], ...] = ()
+
+    @property
+    def missed(self) -> tuple[tuple[Measurement, Ratio], ...]:
+        """The measurements beyond the bound, the worst first."""
+        return tuple((m, r) for m, r in self.found if r.value > self.goal.at_most)
+
+    @property
+    def in_every_round(self) -> bool:
+        """Whether all rounds of the worst measurement are on the side of the bound that their median is on."""
+        if not self.found:
+            return False
+        worst = self.found[0][1]
+        return worst.high <= self.goal.at_most or worst.low > self.goal.at_most
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the outcome in what JSON has."""
+        return {
+            "goal": self.goal.name,
+            "target": self.goal.target,
+            "peer": self.goal.peer,
+            "at_most": self.goal.at_most,
+            "state": str(self.state),
+            "reason": self.reason,
+            "in_every_round": self.in_every_round,
+            "measurements": len(self.found),
+            "worst": self.found[0][1]._asdict() if self.found else None,
+            "missed": {m.title: r.value for m, r in self.missed},
+        }
+
+
+def evaluate(
+    measurements: Sequence[Measurement],
+    *,
+    runtime: str,
+    quick: bool,
+    goals: Iterable[Goal] = GOALS,
+) -> list[Verdict]:
+    """Judge each goal by a run.
+
+    Parameters
+    ----------
+    measurements : sequence of Measurement
+        All of the run.
+    runtime : str
+        The runtime that was measured.
+    quick : bool
+        Whether the run was too short, and its arrays too small, to say anything.
+    goals : iterable of Goal
+        What to judge.
+
+    Returns
+    -------
+    list of Verdict
+        One for each goal. A goal is met if the ratio of every measurement that it covers is within its bound.
+    """
+    return [_verdict(goal, measurements, runtime, quick) for goal in goals]
+
+
+def _verdict(goal: Goal, measurements: Sequence[Measurement], runtime: str, quick: bool) -> Verdict:
+    def not_measured(reason: str) -> Verdict:
+        return Verdict(goal, State.NOT_MEASURED, reason)
+
+    if quick:
+        return not_measured("a quick run is too short to judge")
+    if runtime != goal.runtime:
+        return not_measured(f"the goal is set for the runtime {goal.runtime}")
+    covered = [m for m in measurements if goal.covers(m)]
+    if not covered:
+        return not_measured(f"the benchmark {goal.benchmark} was not run")
+    for measurement in covered:
+        if goal.peer in measurement.absent:
+            return not_measured(measurement.absent[goal.peer])
+        if goal.subject is not None and goal.subject not in measurement.series:
+            return not_measured(f"there was no {goal.subject!r} in this run")
+    found = [(m, m.ratio(goal.peer, goal.subject)) for m in covered]
+    found.sort(key=lambda pair: pair[1].value, reverse=True)
+    state = State.MET if found[0][1].value <= goal.at_most else State.MISSED
+    return Verdict(goal, state, found=tuple(found))

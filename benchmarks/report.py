@@ -1,0 +1,275 @@
+"""Tables of a run, for the terminal and for docs/benchmarks.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
+
+from benchmarks import add, importing, large, small
+from benchmarks.environment import Environment
+from benchmarks.goals import State, Verdict
+from benchmarks.timing import Measurement, Ratio, Series, short
+
+BEGIN: Final = "<!-- benchmarks: begin -->"
+END: Final = "<!-- benchmarks: end -->"
+
+_FLOOR: Final = (
+    "The floor is the time to move the sum's bytes (two arrays read, one written) as fast as a bare copy "
+    "over all threads moves its own, measured by turns with the rest."
+)
+_UNITS: Final = {"us": 1e6, "ms": 1e3}
+
+
+class PageError(Exception):
+    """The page has no place for the results."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A titled table; the first column is text, the others are figures."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+    #: How many columns from the left are text.
+    text_columns: int = 1
+
+    def as_text(self) -> str:
+        """Lay the table out in columns."""
+        lines = [self.title, "=" * len(self.title)]
+        if self.rows:
+            table = (self.columns, *self.rows)
+            widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+            lines += [self._line(row, widths) for row in table]
+            lines.insert(3, "  ".join("-" * width for width in widths))
+        return "\n".join([*lines, *self.notes])
+
+    def _line(self, row: tuple[str, ...], widths: Sequence[int]) -> str:
+        cells = (
+            f"{cell:<{width}}" if place < self.text_columns else f"{cell:>{width}}"
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        return "  ".join(cells).rstrip()
+
+    def as_markdown(self) -> str:
+        """Write the table in Markdown, under a heading of the third level."""
+        lines = [f"### {self.title}", ""]
+        if self.rows:
+            rule = tuple(
+                "---" if place < self.text_columns else "---:" for place in range(len(self.columns))
+            )
+            lines += [_markdown_line(row) for row in (self.columns, rule, *self.rows)]
+        for note in self.notes:
+            lines += ["", note]
+        return "\n".join(lines)
+
+
+def _markdown_line(cells: Iterable[str]) -> str:
+    safe = (cell.replace("|", "\\|").replace("*", "\\*") for cell in cells)
+    return f"| {' | '.join(safe)} |"
+
+
+def times(series: Series, unit: str) -> str:
+    """Write a median and, in brackets, the best; ``unit`` is "us" or "ms"."""
+    factor = _UNITS[unit]
+    return f"{_figure(series.median * factor)} ({_figure(series.best * factor)})"
+
+
+def _figure(value: float) -> str:
+    # Three digits, and never an exponent.
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def spread(found: Ratio) -> str:
+    """Write a ratio and the range of the rounds."""
+    return f"{found.value:.2f} [{found.low:.2f}-{found.high:.2f}]"
+
+
+def _absent(measurements: Iterable[Measurement]) -> tuple[str, ...]:
+    reasons = {reason: None for m in measurements for reason in m.absent.values()}
+    return tuple(f"not measured: {reason}" for reason in reasons)
+
+
+def small_table(measurements: Sequence[Measurement]) -> Table:
+    """Lay out the small calls: the contenders' times, then numr's time over each peer's."""
+    first = measurements[0]
+    others = [name for name in first.series if name != first.subject]
+    rows = (
+        (
+            m.label,
+            *(times(series, "us") for series in m.series.values()),
+            *(f"{m.ratio(name).value:.2f}" for name in others),
+        )
+        for m in measurements
+    )
+    return Table(
+        "Small calls: microseconds of host time, median (best)",
+        ("4 float64", *first.series, *(f"{first.subject}/{name}" for name in others)),
+        tuple(rows),
+        _absent(measurements),
+    )
+
+
+def add_table(measurement: Measurement) -> Table:
+    """Lay out ``a + b``: each contender's time beside NumPy's and the floor's."""
+    assert measurement.elements is not None
+    moved = 3 * 8 * measurement.elements
+    rows = (
+        (
+            name,
+            times(series, "ms"),
+            f"{moved / series.median / 1e9:.1f}",
+            spread(measurement.ratio("numpy", name)),
+            f"{measurement.ratio(add.FLOOR, name).value:.2f}",
+        )
+        for name, series in measurement.series.items()
+    )
+    return Table(
+        f"a + b of {short(measurement.elements)} float64: milliseconds, median (best)",
+        ("", "time", "GB/s", "over numpy [range of rounds]", "over floor"),
+        tuple(rows),
+        (_FLOOR, *_absent([measurement])),
+    )
+
+
+def large_tables(measurements: Sequence[Measurement]) -> list[Table]:
+    """Lay out large work in full: a table for each group, a row for each measurement."""
+    tables = []
+    ordered = sorted(measurements, key=lambda m: _first_places(measurements)[m.group])
+    for group, members in groupby(ordered, key=lambda m: m.group):
+        rows = []
+        for m in members:
+            (peer,) = (name for name in m.series if name != m.subject)
+            cells = (times(m.series[name], "ms") for name in (m.subject, peer))
+            rows.append((m.label, m.dtype, short(m.elements or 0), *cells, spread(m.ratio(peer))))
+        first = measurements[0]
+        columns = ("", "dtype", "elements", *first.series, "ratio [range of rounds]")
+        title = f"Large: {group}, milliseconds, median (best)"
+        tables.append(Table(title, columns, tuple(rows), text_columns=2))
+    return tables
+
+
+def large_summary(measurements: Sequence[Measurement]) -> Table:
+    """Lay out large work in short: ratios to NumPy, an operation a row, a size and dtype a column."""
+    subject = measurements[0].subject
+    sizes = list(dict.fromkeys(m.elements or 0 for m in measurements))
+    floats = list(dict.fromkeys(m.dtype for m in measurements if m.dtype.startswith("float")))
+    columns = [(size, dtype) for dtype in floats for size in sizes]
+    # A measurement on booleans stands in the first columns: it has no second dtype.
+    by_row: dict[tuple[str, str, str], dict[tuple[int, str], str]] = {}
+    for m in measurements:
+        column = m.dtype if m.dtype in floats else floats[0]
+        shown = "" if m.dtype in floats else m.dtype
+        row = by_row.setdefault((m.group, m.label, shown), {})
+        row[m.elements or 0, column] = f"{m.ratio('numpy').value:.2f}"
+    rows = (
+        (group, f"{label} {shown}".strip(), *(row.get(column, "") for column in columns))
+        for (group, label, shown), row in by_row.items()
+    )
+    return Table(
+        f"Large: time of {subject} over NumPy's, median of the rounds",
+        ("group", "operation", *(f"{short(size)} {dtype}" for size, dtype in columns)),
+        tuple(rows),
+        text_columns=2,
+    )
+
+
+def import_table(measurement: Measurement) -> Table:
+    """Lay out import times."""
+    rows = (
+        (name, times(series, "ms"), spread(measurement.ratio("import numpy", name)))
+        for name, series in measurement.series.items()
+    )
+    return Table(
+        "Import in a fresh interpreter: milliseconds, median (best)",
+        ("", "time", "over import numpy [range of rounds]"),
+        tuple(rows),
+    )
+
+
+def goals_table(verdicts: Sequence[Verdict]) -> Table:
+    """Lay out the goals and, below them, each measurement that is beyond its goal."""
+    rows = []
+    notes = []
+    for verdict in verdicts:
+        goal = verdict.goal
+        bound = f"{goal.at_most:.2f} x {goal.peer}"
+        if verdict.state is State.NOT_MEASURED:
+            outcome, found = f"{verdict.state}: {verdict.reason}", "-"
+        else:
+            outcome, found = str(verdict.state), spread(verdict.found[0][1])
+            if len(verdict.found) > 1:
+                found += f" (worst of {len(verdict.found)}: {verdict.found[0][0].title})"
+            if not verdict.in_every_round:
+                outcome += ", not in every round"
+        if verdict.missed and len(verdict.found) > 1:
+            outcome += f", {len(verdict.missed)} of {len(verdict.found)} beyond"
+            beyond = "; ".join(f"{m.title} {r.value:.2f}" for m, r in verdict.missed)
+            notes.append(f"Beyond {bound}, {goal.name}: {beyond}.")
+        rows.append((goal.name, goal.target, bound, found, outcome))
+    return Table(
+        "Goals",
+        ("goal", "target", "bound", "this run [range of rounds]", "outcome"),
+        tuple(rows),
+        tuple(notes),
+        text_columns=5,
+    )
+
+
+def _first_places(measurements: Sequence[Measurement]) -> dict[str, int]:
+    return {
+        group: place for place, group in enumerate(dict.fromkeys(m.group for m in measurements))
+    }
+
+
+def _tables(measurements: Sequence[Measurement], *, full: bool) -> list[Table]:
+    by_name = {
+        name: [m for m in measurements if m.benchmark == name]
+        for name in (small.NAME, add.NAME, large.NAME, importing.NAME)
+    }
+    tables = []
+    if found := by_name[small.NAME]:
+        tables.append(small_table(found))
+    tables += [add_table(m) for m in by_name[add.NAME]]
+    if found := by_name[large.NAME]:
+        tables += large_tables(found) if full else [large_summary(found)]
+    tables += [import_table(m) for m in by_name[importing.NAME]]
+    return tables
+
+
+def text(
+    environment: Environment, measurements: Sequence[Measurement], verdicts: Sequence[Verdict]
+) -> str:
+    """Write a run for the terminal, the goals last."""
+    tables = [*_tables(measurements, full=True), goals_table(verdicts)]
+    return "\n\n".join(["\n".join(environment.lines()), *(table.as_text() for table in tables)])
+
+
+def markdown(
+    environment: Environment,
+    measurements: Sequence[Measurement],
+    verdicts: Sequence[Verdict],
+    command: str,
+) -> str:
+    """Write a run for docs/benchmarks.md, the goals first and large work in short."""
+    tables = [goals_table(verdicts), *_tables(measurements, full=False)]
+    head = [f"From `{command}`. {' '.join(environment.lines())}"]
+    return "\n\n".join([*head, *(table.as_markdown() for table in tables)])
+
+
+def updated(page: str, results: str) -> str:
+    """Put results between the markers of a page, in the place of what was there.
+
+    Raises
+    ------
+    PageError
+        If the page does not have each marker once, in order.
+    """
+    if page.count(BEGIN) != 1 or page.count(END) != 1 or page.index(BEGIN) > page.index(END):
+        raise PageError(f"the page needs one line {BEGIN!r} and, after it, one line {END!r}")
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{results}\n{END}{after}"

@@ -1,0 +1,628 @@
+"""The benchmarks' own logic: fair turns, honest ratios, goals judged by all that they cover."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import add, goals, importing, large, peers, report, small
+from benchmarks.__main__ import BENCHMARKS, main
+from benchmarks.environment import Environment
+from benchmarks.goals import GOALS, Goal, State, evaluate
+from benchmarks.timing import (
+    Contender,
+    Effort,
+    Measurement,
+    Series,
+    alternate,
+    calls_that_fill,
+    compare,
+    ratio,
+    short,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+NUMR = peers.numr_on("cpu")
+
+
+class FakeClock:
+    """Time passes only where work is done; ``slowdown`` makes all work slower as a busy machine does."""
+
+    def __init__(self):
+        self.now = 0.0
+        self.slowdown = 1.0
+
+    def __call__(self):
+        return self.now
+
+    def work(self, seconds):
+        self.now += seconds * self.slowdown
+
+
+def series(*rounds):
+    return Series(tuple(tuple(samples) for samples in rounds))
+
+
+def measurement(mine, theirs, **changes):
+    """One of ``large`` whose ratio is mine / theirs."""
+    fields = {
+        "benchmark": large.NAME,
+        "group": "reduction",
+        "label": "sum",
+        "subject": "numr.cpu",
+        "series": {"numr.cpu": series([mine]), "numpy": series([theirs])},
+        "dtype": "float64",
+        "elements": 10_000_000,
+    }
+    return Measurement(**{**fields, **changes})
+
+
+# ---- timing
+
+
+def test_best_and_median_are_over_all_samples():
+    found = series([3.0, 1.0], [2.0, 9.0], [4.0, 5.0])
+    assert (found.best, found.median) == (1.0, 3.5)
+    assert found.scaled(2.0).rounds == ((6.0, 2.0), (4.0, 18.0), (8.0, 10.0))
+    assert found.as_json() == {
+        "best": 1.0,
+        "median": 3.5,
+        "rounds": [[3.0, 1.0], [2.0, 9.0], [4.0, 5.0]],
+    }
+
+
+def test_a_ratio_is_taken_within_each_round():
+    mine = series([1.0, 3.0], [30.0, 10.0], [2.0, 2.0])
+    theirs = series([4.0, 4.0], [20.0, 20.0], [8.0, 8.0])
+    assert ratio(mine, theirs) == (0.5, 0.25, 1.0)
+    assert ratio(theirs, mine) == (2.0, 1.0, 4.0)
+
+
+def test_series_of_different_runs_have_no_ratio():
+    with pytest.raises(ValueError, match="2 and 1 rounds"):
+        ratio(series([1.0], [1.0]), series([1.0]))
+
+
+def test_contenders_take_turns_in_alternating_order():
+    turns = []
+    samplers = {name: lambda name=name: turns.append(name) or 1.0 for name in "abc"}
+    found = alternate(samplers, rounds=2, samples=2)
+    assert "".join(turns) == "abccba" * 2
+    assert found == {name: series([1.0, 1.0], [1.0, 1.0]) for name in "abc"}
+
+
+def test_seconds_are_those_of_one_call():
+    clock = FakeClock()
+    names = {"work": clock.work}
+    found = compare(
+        [Contender("slow", "work(2.0)", names), Contender("quick", "work(0.25)", names)],
+        Effort(rounds=3, samples=2, seconds=10.0),
+        clock=clock,
+    )
+    assert found == {"slow": series(*[[2.0] * 2] * 3), "quick": series(*[[0.25] * 2] * 3)}
+
+
+def test_a_drift_of_the_machine_does_not_change_the_ratio():
+    clock = FakeClock()
+
+    @contextmanager
+    def getting_slower():
+        yield
+        clock.slowdown *= 1.001
+
+    names = {"work": clock.work}
+    found = compare(
+        [
+            Contender("a", "work(1.0)", names, setting=getting_slower),
+            Contender("b", "work(1.0)", names, setting=getting_slower),
+        ],
+        Effort(rounds=101, samples=2, seconds=0.5),
+        clock=clock,
+    )
+    assert found["a"].rounds[-1][0] > 1.4 * found["a"].rounds[0][0]
+    assert ratio(found["a"], found["b"]).value == pytest.approx(1.0, abs=1e-5)
+
+
+@pytest.mark.parametrize(("count_wait", "expected"), [(True, 1.5), (False, 1.0)])
+def test_waiting_is_counted_on_demand(count_wait, expected):
+    clock = FakeClock()
+    contender = Contender("a", "work(1.0)", {"work": clock.work}, wait=lambda: clock.work(0.5))
+    found = compare([contender], Effort(1, 1, 0.1), count_wait=count_wait, clock=clock)
+    assert found["a"].median == expected
+
+
+def test_a_setting_holds_around_the_calls_and_is_not_timed():
+    clock = FakeClock()
+    inside = []
+
+    @contextmanager
+    def setting():
+        clock.work(100.0)
+        inside.append(True)
+        yield
+        inside.append(False)
+
+    def call():
+        assert inside[-1]
+        clock.work(1.0)
+
+    found = compare(
+        [Contender("a", "call()", {"call": call}, setting=setting)], Effort(1, 1, 0.5), clock=clock
+    )
+    assert found["a"].median == 1.0
+    assert inside
+    assert not inside[-1]
+
+
+def test_contenders_of_one_name_are_refused():
+    with pytest.raises(ValueError, match="'a'"):
+        compare([Contender("a", "1", {}), Contender("a", "2", {})], Effort(1, 1, 1e-6))
+
+
+@pytest.mark.parametrize("cost", [0.0001, 0.003, 0.5, 2.0])
+def test_calls_fill_the_length_of_a_sample(cost):
+    calls = calls_that_fill(1.0, lambda calls: cost)
+    assert calls * cost >= 1.0
+    assert calls == 1 or calls * cost < 2.5
+
+
+def test_a_clock_too_coarse_for_one_call_asks_for_more():
+    assert calls_that_fill(1.0, lambda calls: 0.01 if calls >= 50 else 0.0) == 100
+
+
+def test_numbers_of_elements_are_short():
+    assert [short(n) for n in (4, 999, 1000, 1500, 10_000_000)] == ["4", "999", "1K", "1.5K", "10M"]
+
+
+# ---- what is timed
+
+
+def agree(mine, theirs):
+    """The same values, dtype and shape."""
+    mine = mine.to_numpy() if hasattr(mine, "to_numpy") else np.asarray(mine)
+    theirs = np.asarray(theirs)
+    assert (mine.shape, mine.dtype) == (theirs.shape, theirs.dtype)
+    tolerance = 1e-5 if mine.dtype == np.float32 else 1e-12
+    np.testing.assert_allclose(mine, theirs, rtol=tolerance)
+
+
+CASES = [(case, dtype) for case in large.CASES for dtype in case.dtypes]
+
+
+@pytest.mark.parametrize(
+    ("case", "dtype"), CASES, ids=[f"{c.group}-{c.label}-{d}" for c, d in CASES]
+)
+def test_large_statements_do_the_same_in_numr_and_numpy(case, dtype):
+    mine, theirs = (large.operands(lib, 720, dtype) for lib in (NUMR, peers.numpy()))
+    exec(f"result = {case.statement}", mine)
+    exec(f"result = {case.in_numpy or case.statement}", theirs)
+    agree(mine["result"], theirs["result"])
+    agree(mine["c"], theirs["c"])
+
+
+def test_large_measures_each_statement_once():
+    names = [(case.group, case.label, dtype) for case, dtype in CASES]
+    assert len(set(names)) == len(names)
+
+
+def test_transposed_copies_move_the_elements():
+    names = large.operands(NUMR, 720, "float64")
+    assert not names["t"].is_contiguous
+    assert names["t"].contiguous().is_contiguous
+    assert np.ascontiguousarray(
+        large.operands(peers.numpy(), 720, "float64")["t"]
+    ).flags.c_contiguous
+
+
+@pytest.mark.parametrize(
+    ("elements", "shape"),
+    [(720, (24, 30)), (7, (1, 7)), (1_000_000, (1000, 1000)), (30_000_000, (5000, 6000))],
+)
+def test_matrices_are_nearly_square(elements, shape):
+    assert large.matrix_shape(elements) == shape
+
+
+@pytest.mark.parametrize("label", list(small.CALLS))
+def test_small_calls_do_the_same_in_numr_and_numpy(label):
+    mine, theirs = (small.operands(library) for library in (NUMR, peers.numpy()))
+    agree(eval(small.CALLS[label], mine), eval(small.CALLS[label], theirs))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+def test_the_floor_copies_everything(threads):
+    source = np.arange(20.0)
+    target = np.zeros(20)
+    add.split_copy(source, target, threads, map)
+    assert np.array_equal(target, source)
+
+
+@pytest.mark.parametrize(
+    ("most", "counts"), [(1, [1]), (2, [1, 2]), (3, [1, 2, 3]), (16, [1, 2, 16])]
+)
+def test_numbers_of_threads(most, counts):
+    assert add.thread_counts(most) == counts
+
+
+def test_a_failed_import_is_not_timed():
+    with pytest.raises(RuntimeError, match="no_such_module_of_numr"):
+        importing.seconds_in_fresh_interpreter("import no_such_module_of_numr")
+
+
+# ---- peers
+
+
+def test_absent_peers_are_named(monkeypatch):
+    def missing():
+        raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+    def broken():
+        raise ImportError("libfoo.so: cannot open")
+
+    monkeypatch.setitem(peers.OPTIONAL, "torch", missing)
+    monkeypatch.setitem(peers.OPTIONAL, "jax", broken)
+    present, absent = peers.load(("torch", "jax"))
+    assert present == []
+    assert absent == {
+        "torch": "torch is not installed",
+        "jax": "jax cannot be imported: libfoo.so: cannot open",
+    }
+
+
+def test_a_peer_that_lacks_a_module_of_its_own_is_not_called_absent():
+    error = ModuleNotFoundError("No module named 'jaxlib'", name="jaxlib")
+    assert peers.why_absent("jax", error) == "jax cannot be imported: No module named 'jaxlib'"
+
+
+# ---- goals
+
+REDUCTIONS = Goal(
+    name="reductions",
+    target="at most 1.1",
+    benchmark=large.NAME,
+    groups=("reduction",),
+    peer="numpy",
+    at_most=1.1,
+    elements=(1_000_000, 30_000_000),
+)
+
+
+def judge(*measurements, goal=REDUCTIONS, runtime="cpu", quick=False):
+    (verdict,) = evaluate(measurements, runtime=runtime, quick=quick, goals=[goal])
+    return verdict
+
+
+@pytest.mark.parametrize(
+    ("mine", "state"), [(1.0, State.MET), (1.1, State.MET), (1.2, State.MISSED)]
+)
+def test_a_goal_is_met_within_its_bound(mine, state):
+    assert judge(measurement(mine, 1.0)).state is state
+
+
+@pytest.mark.parametrize(
+    ("rounds", "outcome"),
+    [
+        ([0.9, 1.0, 1.05], "met"),
+        ([0.9, 1.0, 1.2], "met, not in every round"),
+        ([1.0, 1.2, 1.3], "missed, not in every round"),
+        ([1.2, 1.3, 1.4], "missed"),
+    ],
+)
+def test_an_outcome_that_rounds_disagree_on_says_so(rounds, outcome):
+    times = {"numr.cpu": series(*[[s] for s in rounds]), "numpy": series([1.0], [1.0], [1.0])}
+    verdict = judge(measurement(1, 1, series=times))
+    assert report.goals_table([verdict]).rows[0][-1] == outcome
+
+
+def test_one_measurement_beyond_the_bound_misses_the_goal():
+    verdict = judge(
+        measurement(0.5, 1.0),
+        measurement(1.5, 1.0, label="max"),
+        measurement(1.2, 1.0, label="any"),
+    )
+    assert verdict.state is State.MISSED
+    assert [m.label for m, _ in verdict.found] == ["max", "any", "sum"]
+    assert verdict.as_json()["missed"] == {"max 10M float64": 1.5, "any 10M float64": 1.2}
+
+
+def test_measurements_that_a_goal_does_not_cover_are_left_out():
+    verdict = judge(
+        measurement(1.0, 1.0),
+        measurement(9.0, 1.0, group="scan"),
+        measurement(9.0, 1.0, benchmark="small"),
+        measurement(9.0, 1.0, elements=720),
+    )
+    assert verdict.state is State.MET
+    assert len(verdict.found) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"quick": True}, "quick run"),
+        ({"runtime": "cuda"}, "set for the runtime cpu"),
+    ],
+)
+def test_runs_that_cannot_be_judged(arguments, reason):
+    verdict = judge(measurement(0.5, 1.0), **arguments)
+    assert verdict.state is State.NOT_MEASURED
+    assert reason in verdict.reason
+
+
+def test_a_goal_without_measurements_is_not_met():
+    verdict = judge()
+    assert (verdict.state, verdict.reason) == (
+        State.NOT_MEASURED,
+        "the benchmark large was not run",
+    )
+
+
+def test_a_goal_against_an_absent_peer_is_not_met():
+    goal = Goal("x + y", "at most 0.9", "small", ("call",), "torch", 0.9, label="x + y")
+    absent = {"torch": "torch is not installed"}
+    found = measurement(0.1, 1.0, benchmark="small", group="call", label="x + y", absent=absent)
+    verdict = judge(found, goal=goal)
+    assert (verdict.state, verdict.reason) == (State.NOT_MEASURED, "torch is not installed")
+    assert "not measured: torch is not installed" in report.goals_table([verdict]).as_text()
+
+
+def test_a_goal_for_two_threads_needs_them():
+    (goal,) = (goal for goal in GOALS if goal.benchmark == add.NAME)
+    one = {"numr.cpu, 1 thread": series([1.0]), "numpy": series([1.0])}
+    two = {**one, "numr.cpu, 2 threads": series([0.4])}
+    alike = {"benchmark": add.NAME, "group": "add", "label": "a + b"}
+    alone = measurement(1, 1, series=one, subject="numr.cpu, 1 thread", **alike)
+    both = measurement(1, 1, series=two, subject="numr.cpu, 2 threads", **alike)
+    assert judge(alone, goal=goal).reason == "there was no 'numr.cpu, 2 threads' in this run"
+    assert judge(both, goal=goal).found[0][1].value == 0.4
+    assert judge(both, goal=goal).state is State.MET
+
+
+@pytest.mark.parametrize("goal", GOALS, ids=lambda goal: goal.name)
+def test_every_goal_is_about_something_that_is_measured(goal):
+    assert goal.benchmark in BENCHMARKS
+    if goal.benchmark == large.NAME:
+        assert set(goal.groups) <= {case.group for case in large.CASES}
+        assert all(goal.elements[0] <= size <= goal.elements[1] for size in large.SIZES)
+    if goal.benchmark == small.NAME:
+        assert goal.label in small.CALLS
+    if goal.benchmark == importing.NAME:
+        assert goal.peer in importing.STATEMENTS
+
+
+def test_the_page_names_every_goal():
+    page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8").replace("`", "")
+    for goal in goals.GOALS:
+        assert f"| {goal.name} | {goal.target} |" in page
+
+
+# ---- report
+
+ENVIRONMENT = Environment(
+    date="2026-01-02",
+    numr="0.1.0",
+    runtime="cpu",
+    device="cpu",
+    python="3.11.7",
+    versions={"numpy": "2.3.0", "torch": None},
+    system="Linux x86_64",
+    processor="A CPU",
+    cpus=2,
+    numr_threads=2,
+    load=0.1,
+    quick=False,
+)
+
+
+def test_a_text_table_is_aligned():
+    table = report.Table("Title", ("name", "ms"), (("a", "1.5"), ("longer", "10.25")), ("a note",))
+    assert table.as_text().splitlines() == [
+        "Title",
+        "=====",
+        "name       ms",
+        "------  -----",
+        "a         1.5",
+        "longer  10.25",
+        "a note",
+    ]
+
+
+def test_a_markdown_table_escapes_what_markdown_reads():
+    table = report.Table("Title", ("call", "ms"), (("a ** b | c", "1.5"),), ("a note",))
+    assert table.as_markdown().splitlines() == [
+        "### Title",
+        "",
+        "| call | ms |",
+        "| --- | ---: |",
+        r"| a \*\* b \| c | 1.5 |",
+        "",
+        "a note",
+    ]
+
+
+def test_times_have_three_digits_and_no_exponent():
+    assert report.times(series([0.0123456, 0.2]), "ms") == "106 (12.3)"
+    assert report.times(series([1.5e-6]), "us") == "1.5 (1.5)"
+    assert report.times(series([12.3456]), "ms") == "12346 (12346)"
+
+
+def test_a_ratio_is_shown_with_its_range():
+    found = ratio(series([1.0], [2.0], [3.0]), series([2.0], [2.0], [2.0]))
+    assert report.spread(found) == "1.00 [0.50-1.50]"
+
+
+def test_small_table_has_times_ratios_and_who_is_absent():
+    found = measurement(
+        2e-6,
+        4e-6,
+        benchmark="small",
+        label="x + y",
+        absent={"torch": "torch is not installed"},
+    )
+    table = report.small_table([found])
+    assert table.columns == ("4 float64", "numr.cpu", "numpy", "numr.cpu/numpy")
+    assert table.rows == (("x + y", "2 (2)", "4 (4)", "0.50"),)
+    assert table.notes == ("not measured: torch is not installed",)
+
+
+def test_add_table_shows_bandwidth_and_the_ratio_to_the_floor():
+    times = {
+        "numr.cpu": series([0.002]),
+        "numpy": series([0.004]),
+        "floor": series([0.001]),
+    }
+    found = measurement(1, 1, benchmark="add", series=times, elements=1_000_000)
+    assert report.add_table(found).rows == (
+        ("numr.cpu", "2 (2)", "12.0", "0.50 [0.50-0.50]", "2.00"),
+        ("numpy", "4 (4)", "6.0", "1.00 [1.00-1.00]", "4.00"),
+        ("floor", "1 (1)", "24.0", "0.25 [0.25-0.25]", "1.00"),
+    )
+
+
+def test_large_summary_has_a_column_for_each_size_and_dtype():
+    found = [
+        measurement(1, 2, elements=1_000_000),
+        measurement(3, 2, elements=10_000_000),
+        measurement(1, 4, elements=1_000_000, dtype="float32"),
+        measurement(2, 2, elements=10_000_000, label="any", dtype="bool"),
+    ]
+    table = report.large_summary(found)
+    assert table.columns == (
+        "group",
+        "operation",
+        "1M float64",
+        "10M float64",
+        "1M float32",
+        "10M float32",
+    )
+    assert table.rows == (
+        ("reduction", "sum", "0.50", "1.50", "0.25", ""),
+        ("reduction", "any bool", "", "1.00", "", ""),
+    )
+
+
+def test_large_tables_are_by_group_in_order_of_first_appearance():
+    found = [
+        measurement(1, 2, group="scan", label="cumulative_sum"),
+        measurement(1, 2),
+        measurement(1, 2, group="scan", label="cumulative_sum", dtype="float32"),
+    ]
+    tables = report.large_tables(found)
+    assert [len(table.rows) for table in tables] == [2, 1]
+    assert "scan" in tables[0].title
+    assert tables[1].rows == (
+        ("sum", "float64", "10M", "1000 (1000)", "2000 (2000)", "0.50 [0.50-0.50]"),
+    )
+
+
+def test_the_report_ends_with_the_goals_and_lists_what_is_beyond():
+    found = [measurement(1.5, 1.0), measurement(0.5, 1.0, label="max")]
+    verdicts = evaluate(found, runtime="cpu", quick=False, goals=[REDUCTIONS])
+    lines = report.text(ENVIRONMENT, found, verdicts).splitlines()
+    assert "Goals" in lines[-6:]
+    assert lines[-2].startswith("reductions")
+    assert "missed, 1 of 2 beyond" in lines[-2]
+    assert lines[-1] == "Beyond 1.10 x numpy, reductions: sum 10M float64 1.50."
+
+
+def test_the_head_says_what_is_installed_and_whether_the_machine_was_busy():
+    text = "\n".join(ENVIRONMENT.lines())
+    assert "numpy 2.3.0" in text
+    assert "torch" not in text
+    assert "busy" not in text
+    busy = Environment(**{**ENVIRONMENT.as_json(), "load": 1.5})
+    assert busy.busy
+    assert "The machine was busy" in "\n".join(busy.lines())
+
+
+def test_results_are_put_between_the_markers_of_a_page():
+    page = f"# Page\n\n{report.BEGIN}\nold\n{report.END}\n\nafter\n"
+    assert report.updated(page, "new") == f"# Page\n\n{report.BEGIN}\nnew\n{report.END}\n\nafter\n"
+    assert report.updated(report.updated(page, "1"), "2") == report.updated(page, "2")
+
+
+@pytest.mark.parametrize(
+    "page", ["", report.BEGIN, f"{report.END}\n{report.BEGIN}", f"{report.BEGIN}{report.END}" * 2]
+)
+def test_a_page_without_its_two_markers_is_refused(page):
+    with pytest.raises(report.PageError, match="needs one line"):
+        report.updated(page, "new")
+
+
+def test_the_documentation_page_has_its_markers():
+    page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert "new results" in report.updated(page, "new results")
+
+
+# ---- the whole
+
+
+def test_a_quick_run_goes_through(tmp_path):
+    page, data = tmp_path / "page.md", tmp_path / "found.json"
+    page.write_text(f"# Page\n{report.BEGIN}\n{report.END}\n", encoding="utf-8")
+    command = [sys.executable, "-m", "benchmarks", "--quick"]
+    done = subprocess.run(
+        [*command, "--json", str(data), "--markdown", str(page)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "A quick run" in done.stdout
+    assert done.stdout.splitlines()[-len(GOALS) - 4] == "Goals"
+    assert done.stdout.count("not measured: a quick run is too short to judge") == len(GOALS)
+    found = json.loads(data.read_text(encoding="utf-8"))
+    assert {m["benchmark"] for m in found["measurements"]} == set(BENCHMARKS)
+    assert all(
+        m["seconds"] and min(s["best"] for s in m["seconds"].values()) > 0
+        for m in found["measurements"]
+    )
+    assert len([m for m in found["measurements"] if m["benchmark"] == large.NAME]) == len(CASES)
+    for name, version in found["environment"]["versions"].items():
+        listed = {n for m in found["measurements"] for n in (*m["seconds"], *m["absent"])}
+        assert name in listed, (name, version)
+    written = page.read_text(encoding="utf-8")
+    assert "From `python -m benchmarks --quick`." in written
+    assert re.search(r"^### Goals$", written, re.MULTILINE)
+    assert written.endswith(f"\n{report.END}\n")
+
+
+def test_only_what_is_asked_for_is_run(capsys, monkeypatch):
+    def missing():
+        raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+    monkeypatch.setitem(peers.OPTIONAL, "torch", missing)
+    assert main(["--quick", "--only", "add"]) == 0
+    printed = capsys.readouterr()
+    assert "a + b of 1K float64" in printed.out
+    assert "not measured: torch is not installed" in printed.out
+    assert "Small calls" not in printed.out
+    assert all(line.startswith("benchmarks: add: ") for line in printed.err.splitlines())
+
+
+def test_a_runtime_that_is_not_there_is_named(capsys):
+    assert main(["--quick", "--runtime", "no-such"]) == 2
+    assert "--runtime no-such" in capsys.readouterr().err
+
+
+def test_a_page_that_cannot_be_written_stops_the_run_before_it_starts(tmp_path, capsys):
+    page = tmp_path / "page.md"
+    assert main(["--quick", "--markdown", str(page)]) == 2
+    page.write_text("no markers", encoding="utf-8")
+    assert main(["--quick", "--markdown", str(page)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "needs one line" in captured.err
+
+
+def test_a_file_in_no_folder_stops_the_run_before_it_starts(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["--quick", "--json", str(tmp_path / "absent" / "found.json")])
+    assert "there is no folder" in capsys.readouterr().err
