@@ -1,0 +1,1 @@
+"""Programs against the array API standard, and a demo that runs them on every runtime."""
