@@ -17,8 +17,8 @@ import importlib
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from numr import errors
-from numr.array_api.data_types import (
+# The names of dtypes are NumPy's scalar types, for the reason that numr.array_api.data_types gives.
+from numpy import (
     complex64,
     complex128,
     float16,
@@ -33,14 +33,16 @@ from numr.array_api.data_types import (
     uint32,
     uint64,
 )
+
+from numr import errors
 from numr.config import config
-from numr.runtime.registry import available, unavailable
-from numr.tensor.core import Tensor
 
 if TYPE_CHECKING:
     import numpy as np
 
     from numr.runtime.device import Device
+    from numr.runtime.registry import available, unavailable
+    from numr.tensor.core import Tensor
 
 __version__ = "0.1.0"
 
@@ -154,8 +156,22 @@ def asnumpy(x: Tensor, /) -> np.ndarray[Any, Any]:
     return x.to_numpy()
 
 
+#: What is loaded on first use, since ``import numr`` alone should cost little more than ``import numpy``.
+_LAZY = {
+    "Tensor": "numr.tensor.core",
+    "available": "numr.runtime.registry",
+    "unavailable": "numr.runtime.registry",
+}
+
+
 def __getattr__(name: str) -> Any:
-    # The namespaces of runtimes, loaded on first use.
+    if name in _LAZY:
+        value = globals()[name] = getattr(importlib.import_module(_LAZY[name]), name)
+        return value
     if name in ("cpu", "cuda", "wgpu"):
         return namespace(name)
     raise AttributeError(f"module 'numr' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -204,6 +204,17 @@ def test_setting_a_limit_gives_cached_memory_back(allocator, source):
     assert allocator.stats().reserved_bytes == 2048
 
 
+def test_nothing_is_cached_above_a_limit(allocator, source):
+    blocks = [allocator.allocate(1024) for _ in range(3)]
+    allocator.set_limit(2048)
+    allocator.deallocate(blocks[0], 1024)
+    assert sorted(source.blocks) == blocks[1:]
+    with pytest.raises(OutOfMemoryError):
+        allocator.allocate(1024)
+    allocator.deallocate(blocks[1], 1024)
+    assert allocator.allocate(1024) == blocks[1]
+
+
 def test_an_impossible_request_under_a_limit_keeps_the_cache(allocator, source):
     allocator.deallocate(allocator.allocate(1000), 1000)
     allocator.set_limit(4096)
@@ -411,6 +422,18 @@ def test_a_finalizer_may_do_anything_inside_a_trim():
     assert (stats.total_allocations, stats.active_bytes, stats.limit_bytes) == (3, 0, 10_000)
     assert stats.reserved_bytes == source.held == 1024 + 64
     assert allocator.trim() == 1088
+
+
+def test_a_finalizer_may_allocate_and_free_inside_a_free():
+    source = Interrupting()
+    allocator = CachingAllocator(source, "device:0", cache_limit=512)
+    large = allocator.allocate(2048)
+    source.finalizer = lambda: allocator.deallocate(allocator.allocate(300), 300)
+    allocator.deallocate(large, 2048)
+    stats = allocator.stats()
+    assert (stats.total_allocations, stats.total_bytes) == (2, 2348)
+    assert (stats.active_allocations, stats.active_bytes) == (0, 0)
+    assert stats.reserved_bytes == source.held == 320
 
 
 def test_a_finalizers_allocation_obeys_the_limit_and_the_freeze():
@@ -645,5 +668,5 @@ class AgainstModel(RuleBasedStateMachine):
         assert self.source.held - held_by_live <= self.CACHE
 
 
-AgainstModel.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+AgainstModel.TestCase.settings = settings(max_examples=3000, stateful_step_count=40, deadline=None)
 TestAgainstModel = AgainstModel.TestCase

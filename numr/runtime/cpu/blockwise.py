@@ -26,7 +26,7 @@ class Grain(NamedTuple):
 #: Memory-bound ufuncs and copies: handing a block to a thread costs as much as some 100,000 elements.
 CHEAP: Final = Grain(1 << 18, 1 << 17)
 #: Ufuncs that take nanoseconds per element.
-COSTLY: Final = Grain(1 << 15, 1 << 14)
+COSTLY: Final = Grain(1 << 16, 1 << 15)
 #: Operations of several NumPy calls, whose intermediate results should stay in cache.
 COMPOSED: Final = Grain(1 << 15, 1 << 15)
 
