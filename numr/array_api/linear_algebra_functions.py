@@ -49,20 +49,22 @@ def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
     Tensor([3, 7], dtype=int64, device=cpu)
     """
     left, right = numeric_pair("matmul", x1, x2)
-    rows, columns = left.ndim > 1, right.ndim > 1
-    if not left.ndim or not right.ndim:
+    first, second = left.shape, right.shape
+    if not first or not second:
         raise ShapeError(
-            f"matmul: got shapes {left.shape} and {right.shape}; both need at least one axis. "
-            "Multiply by a scalar with multiply() or *."
+            f"matmul: got shapes {first} and {second}; both need at least one axis. Multiply by a scalar with "
+            "multiply() or *."
         )
-    if left.shape[-1] != right.shape[-2 if columns else -1]:
+    rows, columns = len(first) > 1, len(second) > 1
+    inner = -2 if columns else -1
+    if first[-1] != second[inner]:
         raise ShapeError(
-            f"matmul: shapes {left.shape} and {right.shape} do not fit: axis -1 of the first has length "
-            f"{left.shape[-1]}, axis {-2 if columns else -1} of the second "
-            f"{right.shape[-2 if columns else -1]}, and they must be equal. Transpose with "
-            "matrix_transpose() if the axes are swapped."
+            f"matmul: shapes {first} and {second} do not fit: axis -1 of the first has length {first[-1]}, axis "
+            f"{inner} of the second {second[inner]}, and they must be equal. Transpose with matrix_transpose() "
+            "if the axes are swapped."
         )
-    broadcast_shapes(left.shape[:-2], right.shape[:-2], function="matmul")
+    if len(first) > 2 and len(second) > 2:
+        broadcast_shapes(first[:-2], second[:-2], function="matmul")
     product = p.matmul(left if rows else left[None, :], right if columns else right[:, None])
     if not columns:
         product = product[..., 0]
@@ -222,7 +224,14 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
 
 def numeric_pair(function: str, x1: Tensor, x2: Tensor) -> tuple[Tensor, Tensor]:
     """Two tensors of one device, as their common numeric dtype."""
-    left, right = arg.promoted(function, *arg.tensors(function, x1, x2))
+    same = (
+        isinstance(x1, Tensor)
+        and isinstance(x2, Tensor)
+        and x1._client is x2._client
+        and x1.dtype == x2.dtype
+    )
+    # Products of small matrices are called often, and mostly need no conversion.
+    left, right = (x1, x2) if same else arg.promoted(function, *arg.tensors(function, x1, x2))
     arg.in_domain(function, left, "numeric")
     return left, right
 

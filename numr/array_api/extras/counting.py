@@ -62,15 +62,14 @@ def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Te
     client = x._client
     index = client.defaults.indexing
     numbers = p.cast(x, index)
-    order = p.argsort(numbers, 0, descending=False)
-    numbers = p.gather(numbers, (order,))
+    numbers, weights = _sorted("bincount", numbers, x, weights)
     if x.size:
         least = int(numbers[0])
         if least < 0:
             raise ValueError(f"bincount: x holds {least}; negative numbers are not counted.")
         length = max(length, int(numbers[-1]) + 1)
     bounds = p.searchsorted(numbers, p.iota(client, length + 1, index), "left")
-    return _counts("bincount", x, bounds, order, weights)
+    return _counts(bounds, weights)
 
 
 def histogram(
@@ -138,8 +137,7 @@ def histogram(
     else:
         values = arg.floating("histogram", flat)
         edges = borders = _even_edges(values, _bin_count(bins), range)
-    order = p.argsort(values, 0, descending=False)
-    values = p.gather(values, (order,))
+    values, weights = _sorted("histogram", values, x, weights)
     bounds = p.concat(
         [
             p.searchsorted(values, borders[:-1], "left"),
@@ -147,7 +145,7 @@ def histogram(
         ],
         0,
     )
-    counts = _counts("histogram", x, bounds, order, weights)
+    counts = _counts(bounds, weights)
     if density:
         counts = arg.floating("histogram", counts)
         widths = arg.floating("histogram", edges[1:] - edges[:-1])
@@ -187,20 +185,27 @@ def _even_edges(values: Tensor, bins: int, range: tuple[float, float] | None) ->
     return p.concat([p.iota(client, bins, dtype) * ((high - low) / bins) + low, high], 0)
 
 
-def _counts(
-    function: str, x: Tensor, bounds: Tensor, order: Tensor, weights: Tensor | None
-) -> Tensor:
-    """Counts between bounds in the sorted elements, or the sums of their weights."""
+def _sorted(
+    function: str, values: Tensor, x: Tensor, weights: Tensor | None
+) -> tuple[Tensor, Tensor | None]:
+    """The values in ascending order, and the weights of the elements of ``x`` in that order."""
     if weights is None:
-        counts = bounds[1:] - bounds[:-1]
-        return p.cast(counts, x._client.defaults.integral)
+        return p.sort(values, 0, descending=False), None
     arg.tensors(function, x, weights)
     if weights.shape != x.shape:
         raise ShapeError(
             f"{function}: the weights have shape {weights.shape}, but x has {x.shape}; they must be equal."
         )
     weights = arg.floating(function, weights, "real-valued floating-point")
-    return _sums_between(p.gather(p.reshape(weights, (x.size,)), (order,)), bounds)
+    order = p.argsort(values, 0, descending=False)
+    return p.gather(values, (order,)), p.gather(p.reshape(weights, (x.size,)), (order,))
+
+
+def _counts(bounds: Tensor, weights: Tensor | None) -> Tensor:
+    """How many sorted elements lie between neighbouring bounds, or the sums of their weights."""
+    if weights is not None:
+        return _sums_between(weights, bounds)
+    return p.cast(bounds[1:] - bounds[:-1], bounds._client.defaults.integral)
 
 
 def _sums_between(values: Tensor, bounds: Tensor) -> Tensor:
