@@ -304,6 +304,7 @@ class RuntimeClient(ABC, Generic[A]):
         """Insertion points of values, of the same dtype, in a sorted one-dimensional array."""
 
     # ---------------------------------------------------------- linear algebra
+    # Matrices and stacks of them may be empty.
     @abstractmethod
     def matmul(self, left: A, right: A) -> A:
         """Matrix product of the last two axes, batched over broadcast leading axes; one dtype."""
@@ -328,6 +329,14 @@ class RuntimeClient(ABC, Generic[A]):
     @abstractmethod
     def eigh(self, array: A) -> tuple[A, A]:
         """Ascending eigenvalues and eigenvectors of Hermitian matrices (their lower triangles)."""
+
+    def eigvalsh(self, array: A) -> A:
+        """Ascending eigenvalues alone; a runtime that need not find the vectors for them says so here."""
+        return self.eigh(array)[0]
+
+    def eigvals(self, array: A) -> A:
+        """Complex eigenvalues alone."""
+        return self.eig(array)[0]
 
     @abstractmethod
     def eig(self, array: A) -> tuple[A, A]:

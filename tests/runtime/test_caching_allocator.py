@@ -668,5 +668,5 @@ class AgainstModel(RuleBasedStateMachine):
         assert self.source.held - held_by_live <= self.CACHE
 
 
-AgainstModel.TestCase.settings = settings(max_examples=3000, stateful_step_count=40, deadline=None)
+AgainstModel.TestCase.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
 TestAgainstModel = AgainstModel.TestCase

@@ -146,7 +146,7 @@ def eigvals(x: Tensor, /) -> Tensor:
     >>> xp.linalg.eigvals(xp.asarray([[2.0, 1.0], [0.0, 3.0]]))
     Tensor([2.+0.j, 3.+0.j], dtype=complex128, device=cpu)
     """
-    return factors("eig", square("eigvals", x))[0]
+    return factor("eigvals", square("eigvals", x))
 
 
 def eigh(x: Tensor, /) -> EighResult:
@@ -211,7 +211,7 @@ def eigvalsh(x: Tensor, /) -> Tensor:
     >>> xp.linalg.eigvalsh(xp.asarray([[2.0, 0.0], [0.0, 1.0]]))
     Tensor([1., 2.], dtype=float64, device=cpu)
     """
-    return factors("eigh", square("eigvalsh", x))[0]
+    return factor("eigvalsh", square("eigvalsh", x))
 
 
 def qr(x: Tensor, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRResult:

@@ -313,6 +313,13 @@ class ArrayLibClient(RuntimeClient[Any]):
         cplx = dt.complex_of(array.dtype)
         return tuple(result.astype(cplx, copy=False) for result in self._factorise("eig", array))
 
+    def eigvalsh(self, array: Array) -> Array:
+        return self._factorise("eigvalsh", array)[0]
+
+    def eigvals(self, array: Array) -> Array:
+        cplx = dt.complex_of(array.dtype)
+        return self._factorise("eigvals", array)[0].astype(cplx, copy=False)
+
     def svd(self, array: Array, full_matrices: bool) -> tuple[Array, ...]:
         return self._factorise("svd", array, full_matrices=full_matrices)
 
