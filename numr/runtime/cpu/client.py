@@ -170,9 +170,12 @@ class CpuClient(ArrayLibClient):
                         bound *= max(x.size, 1)
                 if bound > limit:
                     return large(*operands)  # type: ignore[no-any-return]
-                value = function(
-                    *(self._convert(x, to) for x, to in zip(operands, converts, strict=True))
-                )
+                try:
+                    value = function(
+                        *(self._convert(x, to) for x, to in zip(operands, converts, strict=True))
+                    )
+                except ValueError:
+                    return large(*operands)  # type: ignore[no-any-return]  # as below
                 return value if value.__class__ is ndarray else asarray(value)
 
             return general
