@@ -88,8 +88,8 @@ class CpuClient(ArrayLibClient):
         root: Any = array
         while isinstance(root.base, np.ndarray) and not isinstance(root, Lease):
             root = root.base
-        if isinstance(root.base, _HostBytes):
-            return root.base.storage
+        if isinstance(root.base, Storage):
+            return root.base
         low, high = np.lib.array_utils.byte_bounds(root)
         return Storage.foreign(
             low, high - low, self.device, CpuRuntime, root, readonly=not array.flags.writeable
@@ -99,11 +99,13 @@ class CpuClient(ArrayLibClient):
         return int(array.__array_interface__["data"][0])
 
     def wrap(self, storage: Storage, layout: Any, dtype: DType) -> Array:
+        if 0 in layout.shape:
+            return np.empty(layout.shape, dtype)  # no element lies anywhere
         size = dtype.itemsize
         return np.ndarray(
             layout.shape,
             dtype,
-            np.asarray(_HostBytes(storage)),
+            np.asarray(storage),
             layout.offset * size,
             tuple(stride * size for stride in layout.strides),
         )
@@ -345,21 +347,6 @@ class CpuClient(ArrayLibClient):
         step = max(64, blocks(length, array.size // length, CHEAP.block)[0].stop)
         run_blocks(body, [slice(i, min(i + step, length)) for i in range(0, length, step)])
         return result
-
-
-class _HostBytes:
-    """A storage's bytes as NumPy reads them; arrays over them keep the storage."""
-
-    __slots__ = ("__array_interface__", "storage")
-
-    def __init__(self, storage: Storage) -> None:
-        self.storage = storage
-        self.__array_interface__ = {
-            "data": (storage.handle, storage.readonly),
-            "shape": (storage.size,),
-            "typestr": "|u1",
-            "version": 3,
-        }
 
 
 #: Elements in one block of a reduction, which leaves one partial result: more than in others.
