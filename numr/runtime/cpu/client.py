@@ -9,7 +9,7 @@ import numpy as np
 
 from numr import dtypes as dt
 from numr.dtypes import DefaultDTypes, DType, Kind
-from numr.ir.ops import Op, Reduction
+from numr.ir.ops import SELECT, Op, Reduction
 from numr.layout import broadcast_shapes
 from numr.runtime.arraylib.client import ArrayLibClient
 from numr.runtime.arraylib.functions import Function
@@ -24,6 +24,7 @@ from numr.runtime.cpu.blockwise import (
     grain_of,
     in_memory_order,
     overlaps,
+    select_function,
 )
 from numr.runtime.cpu.memory import CpuAllocator, Lease
 from numr.runtime.cpu.runtime import CpuRuntime
@@ -212,6 +213,13 @@ class CpuClient(ArrayLibClient):
             return value if value.__class__ is ndarray else asarray(value)
 
         return binary
+
+    def resolve(self, op: Op, kinds: tuple[Kind, ...]) -> tuple[Function, tuple[DType | None, ...]]:
+        function, converts = super().resolve(op, kinds)
+        compute = op.signature(kinds, self.defaults).compute
+        if op is SELECT and compute.itemsize <= 8 and compute.kind != "c":
+            function = select_function(compute)
+        return function, converts
 
     def elementwise_into(
         self, op: Op, kinds: tuple[Kind, ...], operands: tuple[Any, ...], target: Array
