@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
+
 __all__ = [
     "AllocatorBusy",
     "AllocatorFrozen",
@@ -23,6 +25,7 @@ __all__ = [
     "HostCopyError",
     "IndexingError",
     "InvalidHandle",
+    "LinAlgError",
     "NumrError",
     "OutOfMemoryError",
     "ReadOnlyError",
@@ -185,6 +188,10 @@ class ReadOnlyError(NumrError, ValueError):
 
 class HostCopyError(NumrError, TypeError):
     """Data would have been copied from a device to the host without being asked for."""
+
+
+class LinAlgError(NumrError, np.linalg.LinAlgError):
+    """A matrix has no factorisation or solution of the kind asked for."""
 
 
 class InvalidHandle(NumrError, ValueError):

@@ -43,12 +43,15 @@ def host_array(obj: Any, wanted: DType | None, client: RuntimeClient[Any]) -> np
             "asarray: the nested sequence is ragged: members of one level differ in length. "
             "All members of a level need one shape."
         ) from error
-    if host.dtype == object and host.size and all(isinstance(v, int) for v in host.flat):
-        raise OverflowError(
-            "asarray: an integer is out of the range of 64 bits. Use floats, or scale the values."
-        )
     if not host.size and not isinstance(obj, np.ndarray):
         host = host.astype(client.defaults.real)
+    if wanted is not None and wanted.kind in "iu" and host.dtype.kind in "iufO":
+        return _integers(obj, wanted)
+    if _is_too_large(host, obj):
+        raise OverflowError(
+            "asarray: an integer is out of the range of int64. Ask for dtype=uint64 where that holds it, "
+            "or use floats."
+        )
     host_dtype = dt.as_dtype(host.dtype, "asarray")
     if wanted is None:
         defaults = client.defaults
@@ -58,13 +61,33 @@ def host_array(obj: Any, wanted: DType | None, client: RuntimeClient[Any]) -> np
             dt.complex128: defaults.complex,
         }
         wanted = client.require_dtype(natural.get(host_dtype, host_dtype), "asarray")
-    if host_dtype.kind in "iu" and wanted.kind in "iu" and host_dtype != wanted:
-        return np.asarray(obj, dtype=wanted)  # raises OverflowError where a value does not fit
     if host_dtype.kind == "c" and wanted.kind in "iuf":
         raise DTypeError(
             f"asarray: complex values do not fit the dtype {wanted}. Take their real parts first."
         )
     return host.astype(wanted, copy=False)
+
+
+def _integers(obj: Any, wanted: DType) -> np.ndarray[Any, Any]:
+    """Numbers as an integer dtype, exactly: by way of float64, NumPy's common dtype, large ones would not be."""
+    try:
+        return np.asarray(obj, dtype=wanted)
+    except OverflowError as error:
+        raise OverflowError(f"asarray: {error}. Ask for a wider dtype.") from None
+    except TypeError:
+        raise DTypeError(
+            f"asarray: values of type {type(obj).__name__} do not become the dtype {wanted}; "
+            "expected numbers."
+        ) from None
+
+
+def _is_too_large(host: np.ndarray[Any, Any], obj: Any) -> bool:
+    """Whether Python integers beyond 64 bits made NumPy choose floats or objects."""
+    if host.dtype == object:
+        return bool(host.size) and all(isinstance(value, int) for value in host.flat)
+    if host.dtype.kind != "f" or not (np.abs(host) >= 2.0**63).any():
+        return False
+    return all(isinstance(value, int) for value in np.asarray(obj, dtype=object).flat)
 
 
 def foreign_array(obj: Any) -> np.ndarray[Any, Any]:
@@ -121,6 +144,13 @@ def filled(
                     f"{function}: the value {value!r} does not fit the dtype {target}. "
                     "Choose a dtype that holds it."
                 )
+    if target.kind in "iu" and isinstance(scalar, int):
+        limits = dt.iinfo_of(target)
+        if not limits.min <= scalar <= limits.max:
+            raise OverflowError(
+                f"{function}: the value {value} is out of the range of {target}, {limits.min} to "
+                f"{limits.max}. Choose a wider dtype."
+            )
     return p.full(client, shape, scalar, target)
 
 

@@ -416,8 +416,18 @@ class CreationFunctions(RuntimeFunctions):
         div = max(steps, 1)
         step = (last - first) / div
         if not np.isfinite(step) and np.isfinite(first) and np.isfinite(last):
-            step = last / div - first / div  # the difference alone overflows
-        result = p.iota(client, num, target, first, step)
+            # The interval is longer than the largest number: two halves are not.
+            step = last / div - first / div
+            half = num // 2
+            result = p.concat(
+                [
+                    p.iota(client, half, target, first, step),
+                    p.iota(client, num - half, target, first + half * step, step),
+                ],
+                axis=0,
+            )
+        else:
+            result = p.iota(client, num, target, first, step)
         if endpoint and num > 1:
             result[-1] = last
         return result

@@ -62,7 +62,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
     axis = normalize_axis(axis, x.ndim, "take")
     indices = index_values("take", indices)
     leading = p.permute(x, (axis, *range(axis), *range(axis + 1, x.ndim))) if axis else x
-    found = p.gather(leading, (indices,))
+    found = p.gather(leading, (indices,), "take")
     if not axis:
         return found
     count = indices.ndim
@@ -127,7 +127,8 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
         p.broadcast(indices, shape) if i == axis else _coordinate(x, i, shape)
         for i in range(x.ndim)
     ]
-    return p.gather(p.broadcast(x, _with_length(others, axis, x.shape[axis])), coordinates)
+    source = p.broadcast(x, _with_length(others, axis, x.shape[axis]))
+    return p.gather(source, coordinates, "take_along_axis")
 
 
 def index_values(function: str, x: Tensor) -> Tensor:

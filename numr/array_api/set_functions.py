@@ -82,6 +82,11 @@ def isin(x1: Tensor | int, x2: Tensor | int, /, *, invert: bool = False) -> Tens
     if isinstance(x1, Tensor) and isinstance(x2, Tensor):
         result = _isin(*promoted("isin", x1, x2))
     else:
+        for x in (x1, x2):
+            if dt.scalar_type_of(x) is None:
+                tensor("isin", x)
+        if not isinstance(x2, Tensor):
+            tensor("isin", x1)  # one of them must be
         # Compared with a scalar, which need not fit the tensor's dtype: 300 is in no tensor of uint8.
         result = elementwise(ops.EQUAL, x1, x2)
         if not isinstance(x1, Tensor):

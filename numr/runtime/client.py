@@ -219,7 +219,7 @@ class RuntimeClient(ABC, Generic[A]):
 
     @abstractmethod
     def iota(self, size: int, start: Scalar, step: Scalar, dtype: DType) -> A:
-        """The one-dimensional array ``start + i * step``."""
+        """The one-dimensional array ``start + i * step``, each value rounded once where that can be had."""
 
     # ------------------------------------------------------------- elementwise
     @abstractmethod
@@ -304,7 +304,7 @@ class RuntimeClient(ABC, Generic[A]):
         """Insertion points of values, of the same dtype, in a sorted one-dimensional array."""
 
     # ---------------------------------------------------------- linear algebra
-    # Matrices and stacks of them may be empty.
+    # Matrices and stacks of them may be empty. Where there is no result, numpy.linalg.LinAlgError is raised.
     @abstractmethod
     def matmul(self, left: A, right: A) -> A:
         """Matrix product of the last two axes, batched over broadcast leading axes; one dtype."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from numr.dtypes import Kind
+from numr.errors import IndexingError
 from numr.ir.ops import Op
 from numr.runtime.client import Loop, RuntimeClient
 
@@ -25,3 +26,11 @@ def loop_for(client: RuntimeClient[Any], op: Op, kinds: tuple[Kind, ...]) -> Loo
 def call(client: RuntimeClient[Any], family: str, *arguments: Any) -> Any:
     """Run one primitive family of a client on native arrays."""
     return getattr(client, family)(*arguments)
+
+
+def call_at(function: str, client: RuntimeClient[Any], family: str, *arguments: Any) -> Any:
+    """:func:`call` for families that take indices; what is wrong with an index is said in ``function``'s name."""
+    try:
+        return getattr(client, family)(*arguments)
+    except IndexingError as error:
+        raise IndexingError(f"{function}: {error}") from None

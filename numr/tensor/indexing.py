@@ -26,7 +26,7 @@ from numr.layout import (
     split_key,
 )
 from numr.layout.keys import ArrayKind, KeepPart
-from numr.tensor.dispatch import call, loop_for
+from numr.tensor.dispatch import call, call_at, loop_for
 from numr.tensor.parts import TensorPart
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _read_at(client: RuntimeClient[Any], array: Any, index: Any) -> Any:
     if index.dtype == dt.bool_ and index.shape == array.shape and index.ndim:
         return call(client, "compress", array, index)
     if index.dtype == client.defaults.indexing and array.ndim:
-        return call(client, "gather", array, (index,))
+        return call_at("getitem", client, "gather", array, (index,))
     return _read(client, array, index)
 
 
@@ -113,7 +113,7 @@ def _write(client: RuntimeClient[Any], array: Any, key: Any, source: Any) -> Non
     kept = len(shape) - len(index_shape)
     values = call(client, "permute", values, plan.value_order(len(index_shape), kept))
     if indices:
-        call(client, "scatter", moved, indices, values)
+        call_at("setitem", client, "scatter", moved, indices, values)
     elif index_shape == (1,):
         # Only masks without axes, all true: the whole view is written.
         call(client, "assign", moved, call(client, "slice", values, _first_of_axis))
@@ -190,7 +190,7 @@ def _gather(
     client: RuntimeClient[Any], moved: Any, indices: list[Any], index_shape: tuple[int, ...]
 ) -> Any:
     if indices:
-        return call(client, "gather", moved, indices)
+        return call_at("getitem", client, "gather", moved, indices)
     # Only masks without axes: a copy under one new axis of length 1 or 0.
     grown = call(client, "slice", moved, (NewAxisPart(),))
     cut = call(client, "slice", grown, (SlicePart(0, 1, index_shape[0]),))

@@ -13,7 +13,7 @@ from numr.dtypes import DType, Scalar
 from numr.ir.ops import Reduction
 from numr.runtime.client import RuntimeClient
 from numr.tensor.core import Tensor, wrap
-from numr.tensor.dispatch import call
+from numr.tensor.dispatch import call, call_at
 
 # ------------------------------------------------------------------- creation
 
@@ -117,9 +117,13 @@ def scan(kind: Reduction, x: Tensor, axis: int, dtype: DType | None = None) -> T
 # ----------------------------------------------------------- gather and scatter
 
 
-def gather(x: Tensor, indices: Sequence[Tensor]) -> Tensor:
-    """Elements at integer tensors of one common shape, one for each leading axis."""
-    return wrap(call(x._client, "gather", x._data, [i._data for i in indices]), x._client)
+def gather(x: Tensor, indices: Sequence[Tensor], function: str = "gather") -> Tensor:
+    """Elements at integer tensors of one common shape, one for each leading axis.
+
+    ``function`` is the name in which an index out of range is reported.
+    """
+    data = [i._data for i in indices]
+    return wrap(call_at(function, x._client, "gather", x._data, data), x._client)
 
 
 def scatter(x: Tensor, indices: Sequence[Tensor], values: Tensor) -> None:

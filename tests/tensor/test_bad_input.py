@@ -103,7 +103,7 @@ CASES: dict[str, tuple[type[Exception], str, Body]] = {
     ),
     "integer that fits no dtype": (
         OverflowError,
-        r"asarray: an integer is out of the range of 64 bits",
+        r"asarray: an integer is out of the range of int64",
         lambda xp: xp.asarray([2**70]),
     ),
     "copy=False of a list": (

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from numr.array_api import _arguments as arg
 from numr.dtypes import float16
-from numr.errors import DTypeError, ShapeError
+from numr.errors import DTypeError, LinAlgError, ShapeError
 from numr.tensor import primitives as p
 from numr.tensor.core import Tensor
 
@@ -46,17 +50,36 @@ def factorable_dtype(function: str, x: Tensor) -> Tensor:
     return x
 
 
-def factor(family: str, *operands: Tensor) -> Tensor:
-    """The one result of a linear-algebra family."""
-    result: Tensor = p.factorise(family, *operands)
+def factor(function: str, family: str, *operands: Tensor) -> Tensor:
+    """The one result of a linear-algebra family, for a function of the standard."""
+    result: Tensor = _factorise(function, family, operands)
     return result
 
 
-def factors(family: str, *operands: Tensor | bool) -> tuple[Tensor, ...]:
-    """The results of a linear-algebra family."""
-    results: tuple[Tensor, ...] = p.factorise(family, *operands)
+def factors(function: str, family: str, *operands: Tensor | bool) -> tuple[Tensor, ...]:
+    """The results of a linear-algebra family, for a function of the standard."""
+    results: tuple[Tensor, ...] = _factorise(function, family, operands)
     return results
 
+
+def _factorise(function: str, family: str, operands: tuple[Tensor | bool, ...]) -> Any:
+    try:
+        return p.factorise(family, *operands)
+    except np.linalg.LinAlgError as error:
+        matrices = [x for x in operands if isinstance(x, Tensor)]
+        shapes = " and ".join(str(x.shape) for x in matrices)
+        raise LinAlgError(
+            f"{function}: shape {shapes}, dtype {matrices[0].dtype}: {str(error).rstrip('.')}. "
+            + _WAYS_OUT.get(function, "Look for NaN and infinities with isfinite().")
+        ) from None
+
+
+_WAYS_OUT = {
+    "cholesky": "Add to the diagonal, or use eigh() for matrices that are not positive definite.",
+    "inv": "Use pinv(), or add to the diagonal.",
+    "matrix_power": "A singular matrix has no negative powers; add to the diagonal.",
+    "solve": "Use pinv(x1) @ x2 for the least-squares solution, or add to the diagonal of x1.",
+}
 
 _SQUARE_RESULTS = {
     "cholesky": "Cholesky factors",

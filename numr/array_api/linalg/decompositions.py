@@ -75,8 +75,8 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
     x = square("cholesky", x)
     if upper:
         # The transpose of a Hermitian matrix is its conjugate; transposing its lower factor conjugates once more.
-        return matrix_transpose(factor("cholesky", matrix_transpose(x)))
-    return factor("cholesky", x)
+        return matrix_transpose(factor("cholesky", "cholesky", matrix_transpose(x)))
+    return factor("cholesky", "cholesky", x)
 
 
 def eig(x: Tensor, /) -> EigResult:
@@ -114,7 +114,7 @@ def eig(x: Tensor, /) -> EigResult:
     >>> xp.sort(xp.imag(values))
     Tensor([-1.,  1.], dtype=float64, device=cpu)
     """
-    return EigResult(*factors("eig", square("eig", x)))
+    return EigResult(*factors("eig", "eig", square("eig", x)))
 
 
 def eigvals(x: Tensor, /) -> Tensor:
@@ -146,7 +146,7 @@ def eigvals(x: Tensor, /) -> Tensor:
     >>> xp.linalg.eigvals(xp.asarray([[2.0, 1.0], [0.0, 3.0]]))
     Tensor([2.+0.j, 3.+0.j], dtype=complex128, device=cpu)
     """
-    return factor("eigvals", square("eigvals", x))
+    return factor("eigvals", "eigvals", square("eigvals", x))
 
 
 def eigh(x: Tensor, /) -> EighResult:
@@ -180,7 +180,7 @@ def eigh(x: Tensor, /) -> EighResult:
     >>> xp.linalg.eigh(xp.asarray([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
     Tensor([1., 2.], dtype=float64, device=cpu)
     """
-    return EighResult(*factors("eigh", square("eigh", x)))
+    return EighResult(*factors("eigh", "eigh", square("eigh", x)))
 
 
 def eigvalsh(x: Tensor, /) -> Tensor:
@@ -211,7 +211,7 @@ def eigvalsh(x: Tensor, /) -> Tensor:
     >>> xp.linalg.eigvalsh(xp.asarray([[2.0, 0.0], [0.0, 1.0]]))
     Tensor([1., 2.], dtype=float64, device=cpu)
     """
-    return factor("eigvalsh", square("eigvalsh", x))
+    return factor("eigvalsh", "eigvalsh", square("eigvalsh", x))
 
 
 def qr(x: Tensor, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRResult:
@@ -250,7 +250,7 @@ def qr(x: Tensor, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRR
     x = factorable("qr", x)
     if mode not in ("reduced", "complete"):
         raise ValueError(f"qr: mode {mode!r} is unknown; it must be 'reduced' or 'complete'.")
-    return QRResult(*factors("qr", x, mode == "complete"))
+    return QRResult(*factors("qr", "qr", x, mode == "complete"))
 
 
 def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
@@ -287,7 +287,7 @@ def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
     >>> xp.linalg.svd(xp.asarray([[0.0, 2.0], [1.0, 0.0]])).S
     Tensor([2., 1.], dtype=float64, device=cpu)
     """
-    return SVDResult(*factors("svd", factorable("svd", x), bool(full_matrices)))
+    return SVDResult(*factors("svd", "svd", factorable("svd", x), bool(full_matrices)))
 
 
 def svdvals(x: Tensor, /) -> Tensor:
@@ -319,4 +319,4 @@ def svdvals(x: Tensor, /) -> Tensor:
     >>> xp.linalg.svdvals(xp.asarray([[0.0, 2.0], [1.0, 0.0]]))
     Tensor([2., 1.], dtype=float64, device=cpu)
     """
-    return factor("svdvals", factorable("svdvals", x))
+    return factor("svdvals", "svdvals", factorable("svdvals", x))

@@ -66,7 +66,7 @@ def matrix_norm(
     if ord is None or ord == "fro":
         return _euclidean(x, (rows, columns), keepdims)
     if ord in ("nuc", 2, -2):
-        values = factor("svdvals", factorable_dtype("matrix_norm", x))
+        values = factor("matrix_norm", "svdvals", factorable_dtype("matrix_norm", x))
         if ord == "nuc":
             norm = p.reduce(Reduction.SUM, values, (rows,), False)
         else:

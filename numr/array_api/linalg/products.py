@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from numr.array_api.cumulative_functions import accumulation_dtype
 from numr.array_api.linalg._matrices import matrices
 from numr.array_api.linear_algebra_functions import axis_from_back, numeric_pair
-from numr.array_api.statistical_functions import sum as sum_
 from numr.errors import ShapeError
 from numr.ir import ops
+from numr.ir.ops import Reduction
 from numr.layout import broadcast_shapes
 from numr.tensor import primitives as p
 from numr.tensor.core import Tensor, elementwise
@@ -165,7 +166,9 @@ def trace(x: Tensor, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
     >>> xp.linalg.trace(xp.asarray([[1, 2], [3, 4]]))
     Tensor(5, dtype=int64, device=cpu)
     """
-    return sum_(_diagonal("trace", x, offset), axis=-1, dtype=dtype)
+    diagonal = _diagonal("trace", x, offset)
+    dtype = accumulation_dtype("trace", diagonal, dtype)
+    return p.reduce(Reduction.SUM, diagonal, (diagonal.ndim - 1,), False, dtype)
 
 
 def _diagonal(function: str, x: Tensor, offset: int) -> Tensor:

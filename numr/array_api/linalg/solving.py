@@ -62,7 +62,7 @@ def det(x: Tensor, /) -> Tensor:
     >>> xp.linalg.det(xp.asarray([[2.0, 1.0], [0.0, 3.0]]))
     Tensor(6., dtype=float64, device=cpu)
     """
-    return factor("det", square("det", x))
+    return factor("det", "det", square("det", x))
 
 
 def slogdet(x: Tensor, /) -> SlogdetResult:
@@ -95,7 +95,7 @@ def slogdet(x: Tensor, /) -> SlogdetResult:
     >>> sign, logabsdet
     (Tensor(-1., dtype=float64, device=cpu), Tensor(0., dtype=float64, device=cpu))
     """
-    return SlogdetResult(*factors("slogdet", square("slogdet", x)))
+    return SlogdetResult(*factors("slogdet", "slogdet", square("slogdet", x)))
 
 
 def inv(x: Tensor, /) -> Tensor:
@@ -127,7 +127,7 @@ def inv(x: Tensor, /) -> Tensor:
     Tensor([[0.5 , 0.  ],
             [0.  , 0.25]], dtype=float64, device=cpu)
     """
-    return factor("inv", square("inv", x))
+    return factor("inv", "inv", square("inv", x))
 
 
 def matrix_power(x: Tensor, n: int, /) -> Tensor:
@@ -162,11 +162,14 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
             [0., 1.]], dtype=float64, device=cpu)
     """
     x = square("matrix_power", x)
-    exponent = operator.index(n)
+    try:
+        exponent = operator.index(n)
+    except TypeError:
+        raise TypeError(f"matrix_power: the exponent is {n!r}; it must be an integer.") from None
     if exponent == 0:
         return _identities(x)
     if exponent < 0:
-        x = factor("inv", x)
+        x = factor("matrix_power", "inv", x)
         exponent = -exponent
     result = None
     while True:
@@ -212,7 +215,7 @@ def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
     Tensor(1, dtype=int64, device=cpu)
     """
     x = factorable("matrix_rank", x)
-    large = _significant("matrix_rank", x, factor("svdvals", x), rtol)
+    large = _significant("matrix_rank", x, factor("matrix_rank", "svdvals", x), rtol)
     return p.reduce(Reduction.SUM, large, (large.ndim - 1,), False, x._client.defaults.integral)
 
 
@@ -249,7 +252,7 @@ def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
             [0.  , 0.  , 0.25]], dtype=float64, device=cpu)
     """
     x = factorable("pinv", x)
-    u, s, vh = factors("svd", x, False)
+    u, s, vh = factors("pinv", "svd", x, False)
     large = _significant("pinv", x, s, rtol)
     # Negligible values are replaced before the division, so that nothing is divided by zero.
     inverse = elementwise(ops.DIVIDE, 1, elementwise(ops.SELECT, large, s, 1))
@@ -306,9 +309,9 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
             )
         )
     if vector:
-        return factor("solve", left, right[:, None])[..., 0]
+        return factor("solve", "solve", left, right[:, None])[..., 0]
     broadcast_shapes(left.shape[:-2], right.shape[:-2], function="solve")
-    return factor("solve", left, right)
+    return factor("solve", "solve", left, right)
 
 
 def _significant(function: str, x: Tensor, s: Tensor, rtol: float | Tensor | None) -> Tensor:
