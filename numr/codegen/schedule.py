@@ -1,0 +1,144 @@
+"""The order in which a kernel computes expressions: statements, branches and what each branch has to itself.
+
+A printer for one language derives from :class:`Schedule` and says what a node, a statement and a branch look like.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from numr.codegen.expr import Expr, topological
+
+__all__ = ["Schedule"]
+
+#: Longest text that is written in place instead of being given a name.
+INLINE_LENGTH: Final = 60
+
+
+class Schedule(ABC):
+    """Text of nodes, and the order in which they are computed.
+
+    Parameters
+    ----------
+    roots : sequence of Expr
+        What to compute.
+    prefix : str
+        What the names of intermediate results start with.
+    """
+
+    def __init__(self, roots: Sequence[Expr], prefix: str) -> None:
+        self.order = list(topological(roots))
+        self.prefix = prefix
+        self.lines: list[str] = []
+        self.text: dict[Expr, str] = {}
+        self._named = 0
+        self._uses = Counter(arg for node in self.order for arg in node.args)
+        self._uses.update(roots)
+        self._users: dict[Expr, list[Expr]] = {}
+        for node in self.order:
+            for arg in node.args:
+                self._users.setdefault(arg, []).append(node)
+        self._groups = self._group()
+        #: For each branch, by its members, the nodes that only its rare arms need.
+        self._private = {
+            group: self._only_in(group, set(roots)) for group in set(self._groups.values())
+        }
+
+    @abstractmethod
+    def print(self, node: Expr) -> str:
+        """The text of a node, whose operands' texts are in ``self.text``."""
+
+    @abstractmethod
+    def declare(self, node: Expr, name: str, text: str, *, mutable: bool) -> str:
+        """The statement that gives a value a name."""
+
+    @abstractmethod
+    def open_branch(self, condition: str) -> str:
+        """The line that a branch starts with; it ends with a brace."""
+
+    def emit(self, roots: Iterable[Expr], indent: str) -> None:
+        """Write the statements that compute ``roots``; their texts are in ``self.text`` then."""
+        stack = [(root, False) for root in reversed(list(roots))]
+        while stack:
+            node, ready = stack.pop()
+            if node in self.text:
+                continue
+            if not ready:
+                stack.append((node, True))
+                stack.extend((arg, False) for arg in reversed(self._needs(node)))
+            elif node in self._groups:
+                self._branch(self._groups[node], indent)
+            else:
+                self._statement(node, indent)
+
+    def _name(self) -> str:
+        self._named += 1
+        return f"{self.prefix}{self._named - 1}"
+
+    def _statement(self, node: Expr, indent: str) -> None:
+        text = self.print(node)
+        simple = node.op in ("var", "const")
+        if not simple and (self._uses[node] > 1 or len(text) > INLINE_LENGTH):
+            name = self._name()
+            self.lines.append(indent + self.declare(node, name, text, mutable=False))
+            text = name
+        self.text[node] = text
+
+    def _branch(self, group: tuple[Expr, ...], indent: str) -> None:
+        names = [self._name() for _ in group]
+        for name, member in zip(names, group, strict=True):
+            common = self.text[member.args[2]]
+            self.lines.append(indent + self.declare(member, name, common, mutable=True))
+        self.lines.append(indent + self.open_branch(self.text[group[0].args[0]]))
+        self.emit([member.args[1] for member in group], indent + "    ")
+        for name, member in zip(names, group, strict=True):
+            self.lines.append(f"{indent}    {name} = {self.text[member.args[1]]};")
+        self.lines.append(f"{indent}}}")
+        for name, member in zip(names, group, strict=True):
+            self.text[member] = name
+
+    def _group(self) -> dict[Expr, tuple[Expr, ...]]:
+        """Branches that share a condition and do not need each other become one."""
+        by_condition: dict[Expr, list[Expr]] = {}
+        for node in self.order:
+            if node.op == "rarely":
+                by_condition.setdefault(node.args[0], []).append(node)
+        groups: dict[Expr, tuple[Expr, ...]] = {}
+        for members in by_condition.values():
+            needed = set(topological([arg for member in members for arg in member.args]))
+            independent = not needed.intersection(members)
+            for member in members:
+                groups[member] = tuple(members) if independent else (member,)
+        return groups
+
+    def _only_in(self, group: tuple[Expr, ...], roots: set[Expr]) -> set[Expr]:
+        found: set[Expr] = set()
+        arms = {member.args[1] for member in group}
+        for node in reversed(self.order):
+            if node.op in ("var", "const") or node in roots:
+                continue
+            users = self._users.get(node, [])
+            if all(
+                user in found
+                or (user in group and node in arms and node not in (user.args[0], user.args[2]))
+                for user in users
+            ) and (node in arms or any(user in found for user in users)):
+                found.add(node)
+        return found
+
+    def _needs(self, node: Expr) -> list[Expr]:
+        group = self._groups.get(node)
+        if group is None:
+            return list(node.args)
+        private = self._private[group]
+        needs = []
+        for member in group:
+            needs += [member.args[0], member.args[2]]
+            if member.args[1] not in private:
+                needs.append(member.args[1])
+        for inner in private:
+            needs += [arg for arg in inner.args if arg not in private]
+        return needs
