@@ -19,6 +19,9 @@ ENVIRONMENT: Final[dict[str, str]] = {
     "NUMR_ALLOW_HOST_COPIES": "1 lets NumPy and others copy device tensors to the host implicitly",
     "NUMR_FLOAT64": "'raise' (default) or 'downcast': what float64 means on a device without it",
     "NUMR_NUM_THREADS": "threads for large operations of the CPU runtime (default: the CPUs of the process)",
+    "NUMR_EXPERIMENTAL_WGPU": "1 registers the unfinished WebGPU runtime, for those who work on it",
+    "NUMR_WGPU_ADAPTER": "which WebGPU adapter: its number or a part of its name",
+    "NUMR_WGPU_DISABLE": "features of WebGPU adapters not to use, such as shader-f64,shader-int64",
     "NUMR_ARRAY_API_TESTS": "folder of the official conformance suite, for `python -m conformance`",
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 from numr.errors import DeviceMismatch, RuntimeUnavailable
@@ -31,6 +32,12 @@ PLANNED: dict[str, tuple[str, str]] = {
     "cuda": ("it is not part of this version of numr", "Use a later version; numr.cpu is here."),
     "wgpu": ("it is not part of this version of numr", "Use a later version; numr.cpu is here."),
 }
+
+if os.environ.get("NUMR_EXPERIMENTAL_WGPU") == "1":
+    # The memory side of WebGPU, for those who work on it. Its client and its namespace follow; it is not
+    # experimental, and always here, when they do.
+    BUILTIN["wgpu"] = ("numr.runtime.wgpu", "WgpuRuntime")
+    del PLANNED["wgpu"]
 
 _registered: dict[str, type[Runtime]] = {}
 _clients: dict[Device | str, RuntimeClient[Any]] = {}

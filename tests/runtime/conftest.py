@@ -3,17 +3,39 @@
 from __future__ import annotations
 
 import gc
+import os
 
 import pytest
 
 from numr.runtime import Runtime, available, runtime
-from tests.runtime.toy_runtime import ToyRuntime
+from numr.runtime.wgpu import WgpuClient, WgpuRuntime
+from tests.runtime.toy_runtime import ToyRuntime, refuse
+
+# llvmpipe computes in the calling thread then, which is quicker for small work; read when a device is made.
+os.environ.setdefault("LP_NUM_THREADS", "0")
 
 RUNTIMES = [*(runtime(name) for name in available()), ToyRuntime]
 
 
-@pytest.fixture(params=RUNTIMES, ids=lambda rt: rt.name())
+class WgpuMemory(WgpuRuntime):
+    """The WebGPU runtime with a client that refuses what its own does not compute yet."""
+
+
+FAMILIES = {name: refuse(name) for name in WgpuClient.__abstractmethods__}
+WgpuMemory.Client = type("WgpuMemoryClient", (WgpuClient,), {"runtime": WgpuMemory, **FAMILIES})
+
+if WgpuRuntime in RUNTIMES:
+    RUNTIMES.remove(WgpuRuntime)
+RUNTIMES.append(WgpuMemory)
+
+
+MARKED = [pytest.param(rt, marks=pytest.mark.wgpu if rt is WgpuMemory else ()) for rt in RUNTIMES]
+
+
+@pytest.fixture(params=MARKED, ids=lambda rt: rt.name())
 def rt(request) -> type[Runtime]:
+    if why := request.param.unavailable():
+        pytest.skip(str(why))
     return request.param
 
 

@@ -1,0 +1,443 @@
+"""``Queue``: work of one device, recorded cheaply and submitted in batches.
+
+A submission costs as much as fifty dispatches. So dispatches and copies are recorded in a list, and encoded
+into one command encoder, with one compute pass between copies, when something needs the results: a read, an
+event, a number of dispatches or an amount of memory traffic that is enough to keep the device busy. An error in
+a batch would lose all of it, so a dispatch is checked when it is recorded.
+
+Encoding late has another reason. Python may run a finalizer in the middle of anything, and a finalizer may read
+device memory. Recording is one append to a list, after which the queue is whole again; encoding, which is
+not, happens with the garbage collector held off.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from numr.errors import BackendLimitation, DeviceLostError
+from numr.runtime.wgpu.native import Copy, Dispatch, PublicApi, lost, translated
+
+if TYPE_CHECKING:
+    from numr.runtime.buffers import Bytes
+    from numr.runtime.wgpu.devices import Adapter, WgpuDevice
+    from numr.runtime.wgpu.pipelines import Kernel
+
+__all__ = ["Binding", "Queue", "grid"]
+
+#: Buffer, byte offset and size: what a kernel sees of a buffer.
+Binding = tuple[Any, int, int]
+
+#: A batch is submitted when it has this many dispatches and copies ...
+BATCH_RECORDS = 256
+#: ... or when its bindings have this many bytes: long submissions look like a hang to some drivers.
+BATCH_BYTES = 256 << 20
+#: Host bytes that are handed to the driver before they are submitted; it holds a copy of them until then.
+BATCH_WRITES = 64 << 20
+#: Submissions that may be under way; beyond that the host waits, because each keeps its memory alive.
+IN_FLIGHT = 16
+_PIECE = 16 << 20
+
+
+class Queue:
+    """Records and submits the work of an open device.
+
+    All methods may be called from any thread.
+
+    Parameters
+    ----------
+    device : WgpuDevice
+        The device, for errors.
+    adapter : Adapter
+        Its limits.
+    api : PublicApi
+        How to submit and wait.
+
+    Attributes
+    ----------
+    lock : threading.RLock
+        Hold it to have several records submitted together, and to keep numr out of the driver.
+    submissions, dispatches : int
+        How many there have been.
+    last : int
+        Number of the last submission; 0 if there has been none.
+    """
+
+    def __init__(self, device: WgpuDevice, adapter: Adapter, api: PublicApi) -> None:
+        self.lock = threading.RLock()
+        self.submissions = 0
+        self.dispatches = 0
+        self._device = device
+        self._adapter = adapter
+        self._api = api
+        self._limits = adapter.limits
+        self._lost: str | None = None
+        self._records: list[Dispatch | Copy] = []
+        self._touched: set[Any] = set()  # buffers of the records
+        self._bytes = 0
+        self._written = 0
+        self._write_batch = 0
+        self.last = 0
+        self._under_way: deque[int] = deque()
+        self._submitting = False
+        self._ring: Any = None
+        self._max_groups = self._limits["max-compute-workgroups-per-dimension"]
+        self._alignment = self._limits["min-storage-buffer-offset-alignment"]
+        self._max_binding = self._limits["max-storage-buffer-binding-size"]
+
+    # --------------------------------------------------------------- recording
+    def dispatch(
+        self,
+        kernel: Kernel,
+        bindings: Sequence[Binding],
+        params: bytes = b"",
+        groups: tuple[int, int, int] = (1, 1, 1),
+    ) -> None:
+        """Record a kernel to be run.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            From :class:`numr.runtime.wgpu.pipelines.Pipelines` of the same device.
+        bindings : sequence of tuple
+            A GPUBuffer, an offset and a size in bytes for each buffer of the kernel. Where one buffer is bound
+            twice, both bindings need the access ``read_write``.
+        params : bytes
+            As many as the kernel has parameters.
+        groups : tuple of int
+            Numbers of workgroups; nothing is done if one is 0.
+
+        Raises
+        ------
+        BackendLimitation
+            If a limit of the device is exceeded.
+        ValueError
+            If the bindings or parameters do not fit the kernel.
+        DeviceLostError
+            If the device was lost.
+        """
+        self._check_alive()
+        record = Dispatch(kernel, list(bindings), bytes(params), groups)
+        traffic = self._check(record)
+        if 0 in groups:
+            return
+        with self.lock:
+            self._records.append(record)
+            self._touched.update(binding[0] for binding in bindings)
+            self._bytes += traffic
+            self.dispatches += 1
+            if len(self._records) >= BATCH_RECORDS or self._bytes >= BATCH_BYTES:
+                self.flush()
+
+    def copy(
+        self, source: Any, source_offset: int, target: Any, target_offset: int, size: int
+    ) -> None:
+        """Record a copy between two buffers; offsets and size are multiples of 4."""
+        self._check_alive()
+        if (source_offset | target_offset | size) % 4 or source is target:
+            raise ValueError(
+                f"copy: offsets {source_offset} and {target_offset} and size {size} need to be multiples "
+                "of 4, and the buffers different ones."
+            )
+        _check_range("copy", source, source_offset, size)
+        _check_range("copy", target, target_offset, size)
+        if not size:
+            return
+        with self.lock:
+            self._records.append(Copy(source, source_offset, target, target_offset, size))
+            self._touched.update((source, target))
+            self._bytes += 2 * size
+            if len(self._records) >= BATCH_RECORDS or self._bytes >= BATCH_BYTES:
+                self.flush()
+
+    def write(self, buffer: Any, offset: int, data: Bytes) -> None:
+        """Copy host bytes into a buffer, after all work recorded so far; offset and size are multiples of 4."""
+        self._check_alive()
+        if (offset | data.size) % 4:
+            raise ValueError(f"write: {data.size} bytes at {offset} are not multiples of 4.")
+        _check_range("write", buffer, offset, data.size)
+        with self.lock, self.errors():
+            # The device takes written bytes before the commands of the next submission.
+            if buffer in self._touched:
+                self.flush()
+            for start in range(0, data.size, _PIECE):
+                piece = data[start : start + _PIECE]
+                self._api.write(buffer, offset + start, piece)
+                self._written += piece.size
+                if self._written >= BATCH_WRITES:
+                    # The driver holds a copy of what is under way.
+                    if self._write_batch:
+                        self._api.wait(self._write_batch)
+                    self._write_batch = self.flush()
+
+    def _check(self, record: Dispatch) -> int:
+        """Check a dispatch; returns how many bytes it binds."""
+        kernel, bindings = record.kernel, record.bindings
+        writes = kernel.writes
+        if len(bindings) != len(writes) or len(record.params) != kernel.text.params_size:
+            raise ValueError(
+                f"dispatch: {len(bindings)} buffers and {len(record.params)} bytes of parameters were "
+                f"given to a kernel that takes {len(writes)} and {kernel.text.params_size}."
+            )
+        for count in record.groups:
+            if not 0 <= count <= self._max_groups:
+                raise self._limitation("max-compute-workgroups-per-dimension", count, "workgroups")
+        traffic = 0
+        access: dict[Any, bool] = {}
+        for (buffer, offset, size), writing in zip(bindings, writes, strict=True):
+            if offset % self._alignment or size % 4 or size <= 0:
+                raise ValueError(
+                    f"dispatch: a binding of {size} bytes at {offset} needs an offset that is a multiple "
+                    f"of {self._alignment} and a size that is one of 4, above 0."
+                )
+            if not 0 <= offset <= buffer.size - size:
+                _check_range("dispatch", buffer, offset, size)
+            if size > self._max_binding:
+                raise self._limitation(
+                    "max-storage-buffer-binding-size", size, "bytes in a binding"
+                )
+            if access.setdefault(buffer, writing) != writing:
+                raise ValueError(
+                    "dispatch: a kernel that writes a buffer cannot bind it read-only as well; give both "
+                    "bindings the access read_write."
+                )
+            traffic += size
+        return traffic
+
+    def _limitation(self, limit: str, value: int, what: str) -> BackendLimitation:
+        return BackendLimitation(
+            "wgpu",
+            "dispatch",
+            f"{value} {what} are needed, but {self._adapter} has the limit {limit} of "
+            f"{self._limits[limit]}. Work in smaller pieces.",
+        )
+
+    # -------------------------------------------------------------- submitting
+    def flush(self) -> int:
+        """Submit what was recorded and written.
+
+        Returns
+        -------
+        int
+            Number of the last submission; 0 if there has been none.
+        """
+        self._check_alive()
+        with self.lock:
+            if self._records or self._written or self._submitting:
+                with self._submission():
+                    records, self._records = self._records, []
+                    self._touched = set()
+                    self._bytes = self._written = 0
+                    try:
+                        self._submit(records)
+                    except BaseException:
+                        # What is left was interrupted before the device had it; refused work was dropped.
+                        self._records[:0] = records
+                        self._touched.update(buffer for r in records for buffer in _buffers(r))
+                        raise
+                self._throttle()
+            return self.last
+
+    def mark(self) -> int:
+        """Submit what was recorded, and return the number of the last submission, which is not 0."""
+        with self.lock:
+            number = self.flush()
+            if not number:
+                with self._submission():
+                    self._submit([])
+            return self.last
+
+    def submit_ahead(self, copies: list[Dispatch | Copy]) -> int:
+        """Submit copies before what was recorded, which is submitted right after them.
+
+        Returns
+        -------
+        int
+            Number of the submission of the copies.
+        """
+        self._check_alive()
+        with self.lock:
+            with self._submission():
+                self._written = 0
+                self._submit(copies)
+                number = self.last
+            self.flush()
+            return number
+
+    @contextmanager
+    def _submission(self) -> Iterator[None]:
+        """Keep everything else from the records and the device: finalizers wait, signal handlers may not."""
+        if self._submitting:
+            raise RuntimeError(
+                f"flush: {self._device} was used by a signal handler while it was submitting work; let the "
+                "handler only take a note."
+            )
+        with _no_garbage_collection():
+            self._submitting = True
+            try:
+                yield
+            finally:
+                self._submitting = False
+
+    def _submit(self, records: list[Dispatch | Copy]) -> None:
+        with self.errors(records):
+            self._place_params(records)
+            self.last = self._api.submit(records)
+        self.submissions += 1
+        self._under_way.append(self.last)
+
+    def _throttle(self) -> None:
+        """Wait where too much is under way."""
+        while len(self._under_way) > IN_FLIGHT:
+            self._api.wait(self._under_way.popleft())
+
+    def _place_params(self, records: list[Dispatch | Copy]) -> None:
+        """Write the parameters that are not immediates, and bind them."""
+        waiting = [r for r in records if isinstance(r, Dispatch) and r.kernel.uniform]
+        if not waiting:
+            return
+        alignment = self._limits["min-uniform-buffer-offset-alignment"]
+        steps = [-(-len(record.params) // alignment) * alignment for record in waiting]
+        needed = sum(steps)
+        if self._ring is None or self._ring.size < needed:
+            size = max(1 << 16, 1 << (needed - 1).bit_length())
+            self._ring = self._api.gpu.create_buffer(size=size, usage="UNIFORM|COPY_DST")
+        data = np.zeros(needed, np.uint8)
+        start = 0
+        for record, step in zip(waiting, steps, strict=True):
+            params = record.params
+            data[start : start + len(params)] = np.frombuffer(params, np.uint8)
+            # An interrupted batch comes here twice.
+            del record.bindings[len(record.kernel.writes) :]
+            record.bindings.append((self._ring, start, len(params)))
+            start += step
+        self._api.write(self._ring, 0, data)
+
+    # ----------------------------------------------------------------- waiting
+    def synchronize(self) -> None:
+        """Wait until all work recorded so far is done."""
+        number = self.flush()
+        if number:
+            self.wait(None)
+            with self.lock:
+                while self._under_way and self._under_way[0] <= number:
+                    self._under_way.popleft()
+
+    def wait(self, number: int | None) -> None:
+        """Wait for a submission, or for all."""
+        self._check_alive()
+        with self.errors():
+            self._api.wait(number)
+
+    def reclaim(self) -> None:
+        """Have the device take back the memory of all buffers that nothing refers to any more."""
+        self.synchronize()
+        with self.lock, self.errors():
+            self._api.poll()
+
+    # -------------------------------------------------------------------- loss
+    @property
+    def is_lost(self) -> bool:
+        """Whether the device stopped working."""
+        return self._lost is not None
+
+    def _check_alive(self) -> None:
+        if self._lost is not None:
+            raise lost(self._device, self._lost)
+
+    @contextmanager
+    def errors(self, records: list[Dispatch | Copy] | None = None) -> Iterator[None]:
+        """Raise wgpu's errors as numr's; work that was refused is dropped."""
+        try:
+            yield
+        except Exception as error:
+            if records is not None:
+                records.clear()
+            better = translated(error, self._device)
+            if isinstance(better, DeviceLostError):
+                self._lost = ""
+                self._records.clear()
+                raise better from error
+            raise
+
+    def objects(self) -> list[Any]:
+        """All objects of wgpu that are held."""
+        return [self._ring, *(buffer for r in self._records for buffer in _buffers(r))]
+
+    def __repr__(self) -> str:
+        return f"Queue({self._device}, {len(self._records)} recorded, {self.submissions} submitted)"
+
+
+def grid(
+    count: int, workgroup_size: int, max_groups: int = 65535
+) -> tuple[tuple[int, int, int], int]:
+    """Workgroups for a number of invocations, in two dimensions where one is too short.
+
+    Parameters
+    ----------
+    count : int
+        Invocations needed.
+    workgroup_size : int
+        Invocations in a workgroup.
+    max_groups : int
+        The limit max-compute-workgroups-per-dimension.
+
+    Returns
+    -------
+    tuple of tuple of int and int
+        Workgroups, and the number of invocations in a row of them. An invocation's index is
+        ``global_invocation_id.x + global_invocation_id.y * row``, and may be ``count`` or above.
+
+    Examples
+    --------
+    >>> grid(1000, 256)
+    ((4, 1, 1), 1024)
+    >>> grid(256 * 70000, 256)
+    ((65535, 2, 1), 16776960)
+    """
+    groups = -(-count // workgroup_size)
+    width = min(groups, max_groups)
+    rows = -(-groups // width) if width else 0
+    return (width, rows, 1), width * workgroup_size
+
+
+def _buffers(record: Dispatch | Copy) -> list[Any]:
+    if isinstance(record, Copy):
+        return [record.source, record.target]
+    return [binding[0] for binding in record.bindings]
+
+
+def _check_range(function: str, buffer: Any, offset: int, size: int) -> None:
+    if offset < 0 or size < 0 or offset + size > buffer.size:
+        raise ValueError(
+            f"{function}: the bytes {offset} to {offset + size} are not in a buffer of {buffer.size}."
+        )
+
+
+_gc_lock = threading.RLock()
+_gc_depth = 0
+_gc_was_enabled = False
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Keep the garbage collector, and with it most finalizers, from running in this thread."""
+    global _gc_depth, _gc_was_enabled  # noqa: PLW0603  (the collector is one for the process)
+    with _gc_lock:
+        if _gc_depth == 0:
+            _gc_was_enabled = gc.isenabled()
+            gc.disable()
+        _gc_depth += 1
+    try:
+        yield
+    finally:
+        with _gc_lock:
+            _gc_depth -= 1
+            if _gc_depth == 0 and _gc_was_enabled:
+                gc.enable()
