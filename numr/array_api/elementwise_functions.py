@@ -17,6 +17,14 @@ from numr.array_api.elementwise_arithmetic import (
     square,
     subtract,
 )
+from numr.array_api.elementwise_comparison import (
+    equal,
+    greater,
+    greater_equal,
+    less,
+    less_equal,
+    not_equal,
+)
 from numr.array_api.elementwise_exponential import (
     exp,
     expm1,
@@ -40,16 +48,10 @@ from numr.array_api.elementwise_logic import (
     bitwise_or,
     bitwise_right_shift,
     bitwise_xor,
-    equal,
-    greater,
-    greater_equal,
-    less,
-    less_equal,
     logical_and,
     logical_not,
     logical_or,
     logical_xor,
-    not_equal,
 )
 from numr.array_api.elementwise_parts import (
     ceil,

@@ -1,4 +1,4 @@
-"""Elementwise comparisons, logical functions and bitwise functions."""
+"""Elementwise logical and bitwise functions."""
 
 from __future__ import annotations
 
@@ -12,16 +12,10 @@ __all__ = [
     "bitwise_or",
     "bitwise_right_shift",
     "bitwise_xor",
-    "equal",
-    "greater",
-    "greater_equal",
-    "less",
-    "less_equal",
     "logical_and",
     "logical_not",
     "logical_or",
     "logical_xor",
-    "not_equal",
 ]
 
 
@@ -233,197 +227,6 @@ def bitwise_xor(x1: Tensor | int, x2: Tensor | int, /) -> Tensor:
     return call2(ops.BITWISE_XOR, x1, x2)
 
 
-def equal(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
-    """Whether two elements are equal, ``x1 == x2``.
-
-    Parameters
-    ----------
-    x1, x2 : Tensor or number
-        Any dtype.
-        At least one is a tensor; shapes broadcast.
-
-    Returns
-    -------
-    Tensor
-        Boolean tensor of the broadcast shape.
-
-    Raises
-    ------
-    TypeError
-        If an operand is neither a tensor nor a scalar, or neither is a tensor.
-    DTypeError
-        If the dtypes do not promote.
-    ShapeError
-        If the shapes do not broadcast.
-    DeviceMismatch
-        If the tensors are on different devices.
-
-    Notes
-    -----
-    NaN equals nothing; the two zeros are equal. Complex elements are equal when both
-    components are.
-
-    Examples
-    --------
-    >>> import numr.cpu as xp
-    >>> xp.equal(xp.asarray([1.0, 2.0]), 2)
-    Tensor([False,  True], dtype=bool, device=cpu)
-    """
-    return call2(ops.EQUAL, x1, x2)
-
-
-def greater(x1: Tensor | float, x2: Tensor | float, /) -> Tensor:
-    """Whether ``x1 > x2``.
-
-    Parameters
-    ----------
-    x1, x2 : Tensor or real number
-        Real-valued dtype (booleans included).
-        At least one is a tensor; shapes broadcast.
-
-    Returns
-    -------
-    Tensor
-        Boolean tensor of the broadcast shape.
-
-    Raises
-    ------
-    TypeError
-        If an operand is neither a tensor nor a scalar, or neither is a tensor.
-    DTypeError
-        If the dtypes do not promote, or an operand is complex.
-    ShapeError
-        If the shapes do not broadcast.
-    DeviceMismatch
-        If the tensors are on different devices.
-
-    Notes
-    -----
-    False beside NaN. Complex numbers have no order.
-
-    Examples
-    --------
-    >>> import numr.cpu as xp
-    >>> xp.greater(xp.asarray([1, 2, 3]), 2)
-    Tensor([False, False,  True], dtype=bool, device=cpu)
-    """
-    return call2(ops.GREATER, x1, x2)
-
-
-def greater_equal(x1: Tensor | float, x2: Tensor | float, /) -> Tensor:
-    """Whether ``x1 >= x2``.
-
-    Parameters
-    ----------
-    x1, x2 : Tensor or real number
-        Real-valued dtype (booleans included).
-        At least one is a tensor; shapes broadcast.
-
-    Returns
-    -------
-    Tensor
-        Boolean tensor of the broadcast shape.
-
-    Raises
-    ------
-    TypeError
-        If an operand is neither a tensor nor a scalar, or neither is a tensor.
-    DTypeError
-        If the dtypes do not promote, or an operand is complex.
-    ShapeError
-        If the shapes do not broadcast.
-    DeviceMismatch
-        If the tensors are on different devices.
-
-    Notes
-    -----
-    False beside NaN. Complex numbers have no order.
-
-    Examples
-    --------
-    >>> import numr.cpu as xp
-    >>> xp.greater_equal(xp.asarray([1, 2, 3]), 2)
-    Tensor([False,  True,  True], dtype=bool, device=cpu)
-    """
-    return call2(ops.GREATER_EQUAL, x1, x2)
-
-
-def less(x1: Tensor | float, x2: Tensor | float, /) -> Tensor:
-    """Whether ``x1 < x2``.
-
-    Parameters
-    ----------
-    x1, x2 : Tensor or real number
-        Real-valued dtype (booleans included).
-        At least one is a tensor; shapes broadcast.
-
-    Returns
-    -------
-    Tensor
-        Boolean tensor of the broadcast shape.
-
-    Raises
-    ------
-    TypeError
-        If an operand is neither a tensor nor a scalar, or neither is a tensor.
-    DTypeError
-        If the dtypes do not promote, or an operand is complex.
-    ShapeError
-        If the shapes do not broadcast.
-    DeviceMismatch
-        If the tensors are on different devices.
-
-    Notes
-    -----
-    False beside NaN. Complex numbers have no order.
-
-    Examples
-    --------
-    >>> import numr.cpu as xp
-    >>> xp.less(xp.asarray([1, 2, 3]), 2)
-    Tensor([ True, False, False], dtype=bool, device=cpu)
-    """
-    return call2(ops.LESS, x1, x2)
-
-
-def less_equal(x1: Tensor | float, x2: Tensor | float, /) -> Tensor:
-    """Whether ``x1 <= x2``.
-
-    Parameters
-    ----------
-    x1, x2 : Tensor or real number
-        Real-valued dtype (booleans included).
-        At least one is a tensor; shapes broadcast.
-
-    Returns
-    -------
-    Tensor
-        Boolean tensor of the broadcast shape.
-
-    Raises
-    ------
-    TypeError
-        If an operand is neither a tensor nor a scalar, or neither is a tensor.
-    DTypeError
-        If the dtypes do not promote, or an operand is complex.
-    ShapeError
-        If the shapes do not broadcast.
-    DeviceMismatch
-        If the tensors are on different devices.
-
-    Notes
-    -----
-    False beside NaN. Complex numbers have no order.
-
-    Examples
-    --------
-    >>> import numr.cpu as xp
-    >>> xp.less_equal(xp.asarray([1, 2, 3]), 2)
-    Tensor([ True,  True, False], dtype=bool, device=cpu)
-    """
-    return call2(ops.LESS_EQUAL, x1, x2)
-
-
 def logical_and(x1: Tensor | bool, x2: Tensor | bool, /) -> Tensor:
     """Logical AND.
 
@@ -553,41 +356,3 @@ def logical_xor(x1: Tensor | bool, x2: Tensor | bool, /) -> Tensor:
     Tensor([False,  True], dtype=bool, device=cpu)
     """
     return call2(ops.LOGICAL_XOR, x1, x2)
-
-
-def not_equal(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
-    """Whether two elements differ, ``x1 != x2``.
-
-    Parameters
-    ----------
-    x1, x2 : Tensor or number
-        Any dtype.
-        At least one is a tensor; shapes broadcast.
-
-    Returns
-    -------
-    Tensor
-        Boolean tensor of the broadcast shape.
-
-    Raises
-    ------
-    TypeError
-        If an operand is neither a tensor nor a scalar, or neither is a tensor.
-    DTypeError
-        If the dtypes do not promote.
-    ShapeError
-        If the shapes do not broadcast.
-    DeviceMismatch
-        If the tensors are on different devices.
-
-    Notes
-    -----
-    NaN differs from everything, itself included.
-
-    Examples
-    --------
-    >>> import numr.cpu as xp
-    >>> xp.not_equal(xp.asarray([1.0, 2.0]), 2)
-    Tensor([ True, False], dtype=bool, device=cpu)
-    """
-    return call2(ops.NOT_EQUAL, x1, x2)
