@@ -159,6 +159,7 @@ def diagonal_offsets(
 ) -> Tensor:
     """Where ``column - row`` is in a relation to ``k``."""
     index = client.defaults.indexing
+    k = max(-rows, min(k, cols))  # farther off there is no element, and nothing to overflow
     row = p.iota(client, rows, index)[:, None]
     col = p.iota(client, cols, index)[None, :]
     return elementwise(relation, elementwise(ops.SUBTRACT, col, row), k)

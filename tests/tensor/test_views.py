@@ -37,7 +37,13 @@ def test_an_array_is_its_storage_and_its_layout(xp: ModuleType, host: np.ndarray
 def test_views_share_one_storage(xp: ModuleType) -> None:
     x = xp.zeros((300, 400))
     handle = x.storage.handle
-    for view in (x[1:], x.mT, xp.flip(x, axis=0), xp.reshape(x, (-1,)), xp.broadcast_to(x, (2, 300, 400))):
+    for view in (
+        x[1:],
+        x.mT,
+        xp.flip(x, axis=0),
+        xp.reshape(x, (-1,)),
+        xp.broadcast_to(x, (2, 300, 400)),
+    ):
         assert view.storage.handle == handle
     assert x[3].layout.offset == 1200
     assert xp.flip(x, axis=1).strides == (400, -1)
