@@ -253,6 +253,15 @@ class _Printer(Schedule):
         zero = f"0{_SUFFIXES[node.type.name]}"
         return f"select({first} / {second}, {zero}, ({second} == {zero}))"
 
+    def _remainder(self, node: Expr) -> str:
+        first, second = (self.text[arg] for arg in node.args)
+        if node.type.kind == "u":
+            return f"({first} % {second})"
+        # Vulkan leaves the remainder of negative integers undefined, and NVIDIA's driver makes use of that.
+        zero = f"0{_SUFFIXES[node.type.name]}"
+        rest = f"({first} - ({first} / {second}) * {second})"
+        return f"select({rest}, {zero}, ({second} == {zero}))"
+
     def _negation(self, node: Expr) -> str:
         if node.type.kind == "u":
             return f"(0{_SUFFIXES[node.type.name]} - {self.text[node.args[0]]})"
@@ -306,6 +315,7 @@ _SPECIAL: Final[dict[str, Callable[[_Printer, Expr], str]]] = {
     "neg": _Printer._negation,
     "not": _Printer._inversion,
     "quot": _Printer._quotient,
+    "rem": _Printer._remainder,
     "select": _Printer._select,
     "xor": _Printer._exclusive_or,
 }
