@@ -23,6 +23,14 @@ PRECISION = {"f32": 24, "f64": 53}
 Function = Callable[[Any], Any]
 
 
+def horner(coefficients: list[Any], z: Any) -> Any:
+    """The polynomial with these coefficients, lowest power first."""
+    value = mpf(0)
+    for coefficient in reversed(coefficients):
+        value = value * z + coefficient
+    return value
+
+
 def series(function: Function, center: Function, terms: int = 60) -> Function:
     """``function`` away from zero, where it cancels, and its Taylor polynomial near zero."""
     coefficients = [center(n) for n in range(terms)]
@@ -30,7 +38,7 @@ def series(function: Function, center: Function, terms: int = 60) -> Function:
     def value(z: Any) -> Any:
         if abs(z) > mpf(2) ** -6:
             return function(z)
-        return mp.polyval(coefficients[::-1], z)
+        return horner(coefficients, z)
 
     return value
 
@@ -147,8 +155,7 @@ def remez(function: Function, low: Any, high: Any, degree: int) -> tuple[list[An
         solution = lu_solve(system, right)
         coefficients = [solution[j] for j in range(degree + 1)]
         errors = [
-            1 - mp.polyval(coefficients[::-1], z) / value
-            for z, value in zip(grid, values, strict=True)
+            1 - horner(coefficients, z) / value for z, value in zip(grid, values, strict=True)
         ]
         # The largest error between each two changes of its sign.
         peaks: list[int] = [0]
