@@ -22,6 +22,7 @@ ENVIRONMENT: Final[dict[str, str]] = {
     "NUMR_EXPERIMENTAL_WGPU": "1 registers the unfinished WebGPU runtime, for those who work on it",
     "NUMR_WGPU_ADAPTER": "which WebGPU adapter: its number or a part of its name",
     "NUMR_WGPU_DISABLE": "features of WebGPU adapters not to use, such as shader-f64,shader-int64",
+    "NUMR_CACHE_DIR": "folder of compiled kernels (default: numr's own in the user's cache folder)",
     "NUMR_ARRAY_API_TESTS": "folder of the official conformance suite, for `python -m conformance`",
 }
 

@@ -157,6 +157,14 @@ class RuntimeClient(ABC, Generic[A]):
     def dlpack_device(self) -> tuple[Any, int]:
         """DLPack's numbers of the device: kind and id."""
 
+    def cuda_array_interface(self, array: A) -> dict[str, Any] | None:
+        """What ``__cuda_array_interface__`` gives, None where the memory is not CUDA's."""
+        return None
+
+    def from_other(self, other: RuntimeClient[Any], array: Any) -> A:
+        """Bring an array of another client to this device: through the host, where no quicker way is known."""
+        return self.from_host(other.to_host(array), copy=True)
+
     @abstractmethod
     def is_writable(self, array: A) -> bool:
         """Whether the array's memory may be written."""

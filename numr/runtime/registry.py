@@ -25,11 +25,11 @@ __all__ = [
 #: numr's own runtimes: module and class.
 BUILTIN: dict[str, tuple[str, str]] = {
     "cpu": ("numr.runtime.cpu", "CpuRuntime"),
+    "cuda": ("numr.runtime.cuda", "CudaRuntime"),
 }
 
 #: Runtimes that people may expect but this version has not: reason and remedy.
 PLANNED: dict[str, tuple[str, str]] = {
-    "cuda": ("it is not part of this version of numr", "Use a later version; numr.cpu is here."),
     "wgpu": ("it is not part of this version of numr", "Use a later version; numr.cpu is here."),
 }
 

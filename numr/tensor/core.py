@@ -206,7 +206,7 @@ class Tensor(ConversionMixin, IndexingMixin, InteropMixin, MethodsMixin, Printin
         if target is self._client:
             return self
         target.require_dtype(self.dtype, "to_device")
-        return wrap(target.from_host(self._client.to_host(self._data), copy=True), target)
+        return wrap(target.from_other(self._client, self._data), target)
 
     # --------------------------------------------------------------- operators
     def __abs__(self) -> Tensor:

@@ -58,6 +58,16 @@ class InteropMixin(TensorPart):
         """DLPack's numbers of the tensor's device: kind and id."""
         return self._client.dlpack_device()
 
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """The interface of CuPy, Numba and others, version 3, for tensors in CUDA memory."""
+        interface = self._client.cuda_array_interface(self._data)
+        if interface is None:
+            raise AttributeError(
+                f"__cuda_array_interface__: the tensor is on {self.device}, not in CUDA memory."
+            )
+        return interface
+
     # ------------------------------------------------------------------- host
     def to_numpy(self) -> np.ndarray[Any, Any]:
         """The elements as a NumPy array: the tensor's own memory on the CPU, a copy elsewhere.

@@ -1,0 +1,419 @@
+"""``CudaClient``: numr's kernels on CuPy's arrays, and NVIDIA's libraries through CuPy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from numr import dtypes as dt
+from numr.codegen.elementwise import Operand
+from numr.dtypes import DType, Kind, Scalar
+from numr.errors import ShapeError
+from numr.ir.ops import Op, Reduction
+from numr.runtime.arraylib.client import ArrayLibClient
+from numr.runtime.client import Loop, RuntimeClient
+from numr.runtime.cuda import driver, exchange, formulas, texts
+from numr.runtime.cuda.context import DeviceContext
+from numr.runtime.cuda.elementwise import Elementwise, of_operation
+from numr.runtime.cuda.folding import Fold
+from numr.runtime.cuda.indexing import gather_into, scatter_from
+from numr.runtime.cuda.linalg import LinalgFamilies
+from numr.runtime.cuda.memory import CudaAllocator
+from numr.runtime.cuda.ranges import as_word, extent, overlaps
+from numr.runtime.cuda.reductions import reduce_into
+from numr.runtime.cuda.runtime import CudaRuntime
+from numr.runtime.cuda.scans import scan_into
+from numr.runtime.cuda.searching import search_into
+from numr.runtime.device import Device
+from numr.runtime.storage import Storage
+
+Array = Any
+
+
+class CudaClient(LinalgFamilies, ArrayLibClient):
+    """Dispatches operations on one GPU.
+
+    Attributes
+    ----------
+    context : DeviceContext
+        What the runtime holds of the device.
+    """
+
+    runtime = CudaRuntime
+    defaults = DeviceContext.defaults
+    # Of the class in type only: CuPy is loaded when the first client is made.
+    xp: ClassVar[Any]
+    array_type: ClassVar[type]
+
+    def __init__(self, device: Device) -> None:
+        super().__init__(device)
+        cupy = driver.library()
+        type(self).xp = cupy
+        type(self).array_type = cupy.ndarray
+        self.context = CudaRuntime.context(device)
+        self._unowned: Any = cupy.cuda.memory.UnownedMemory
+        self._pointer: Any = cupy.cuda.memory.MemoryPointer
+        self._conversions: dict[tuple[DType, DType], Elementwise] = {}
+        self._fills: dict[DType, Elementwise] = {}
+        self._iotas: dict[DType, Elementwise] = {}
+        self._keys: dict[tuple[DType, bool], Elementwise] = {}
+        self._operations: dict[tuple[Any, ...], Elementwise] = {}
+
+    @property
+    def allocator(self) -> CudaAllocator:
+        return self.context.allocator
+
+    def synchronize(self) -> None:
+        self.context.synchronize()
+
+    def compute_stream_handle(self) -> int:
+        """The ``cudaStream_t`` that work is queued on; 0 is the default stream."""
+        return int(self.context.stream.ptr)
+
+    # ------------------------------------------------------------------- memory
+    def empty(self, shape: tuple[int, ...], dtype: DType) -> Array:
+        return self.context.empty(shape, dtype)
+
+    def as_array(self, value: Any) -> Array:
+        return value
+
+    def storage(self, array: Array) -> Storage:
+        memory = array.data.mem
+        if type(memory) is self._unowned:
+            owner = memory._owner
+            if type(owner) is Storage:
+                return owner
+            size = memory.size
+        else:
+            # DLPack says no size; up to the last element of this view, memory is there.
+            size = array.data.ptr - memory.ptr + extent(array)
+        return Storage.foreign(memory.ptr, size, self.device, CudaRuntime, memory)
+
+    def pointer(self, array: Array) -> int:
+        return int(array.data.ptr)
+
+    def wrap(self, storage: Storage, layout: Any, dtype: DType) -> Array:
+        size = dtype.itemsize
+        memory: Any = storage.owner
+        if type(memory) is not self._unowned or storage.readonly:
+            memory = self._unowned(storage.handle, storage.size, storage, self.context.number)
+        return self.context.array(
+            layout.shape,
+            dtype,
+            self._pointer(memory, layout.offset * size if storage.handle else 0),
+            tuple(stride * size for stride in layout.strides),
+        )
+
+    def is_writable(self, array: Array) -> bool:
+        memory = array.data.mem
+        if type(memory) is not self._unowned:
+            return True
+        owner = memory._owner
+        return not (type(owner) is Storage and owner.readonly)
+
+    # ---------------------------------------------------------------- exchange
+    def from_host(self, array: np.ndarray[Any, Any], *, copy: bool) -> Array:
+        native = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+        result = self.empty(native.shape, native.dtype)
+        if native.size:
+            contiguous = np.ascontiguousarray(native).reshape(-1).view(np.uint8)
+            self.context.upload(contiguous, result.data.ptr)
+        return result
+
+    def to_host(self, array: Array) -> np.ndarray[Any, Any]:
+        host: np.ndarray[Any, Any] = np.empty(array.shape, array.dtype)
+        if host.size:
+            source = array if array._c_contiguous else self.copy(array)
+            self.context.download(source.data.ptr, host.reshape(-1).view(np.uint8))
+        return host
+
+    def from_other(self, other: RuntimeClient[Any], array: Array) -> Array:
+        """Bring an array to this GPU; from another GPU without the host where the hardware can."""
+        if not isinstance(other, CudaClient):
+            return super().from_other(other, array)
+        source = array if array._c_contiguous else other.copy(array)
+        result = self.empty(source.shape, source.dtype)
+        if source.size:
+            self.context.receive(
+                other.context, source.data.ptr, result.data.ptr, int(source.nbytes)
+            )
+        return result
+
+    def to_dlpack(
+        self,
+        array: Array,
+        stream: Any,
+        max_version: tuple[int, int] | None,
+        dl_device: tuple[int, int] | None,
+        copy: bool | None,
+    ) -> Any:
+        return exchange.to_dlpack(self, array, stream, max_version, dl_device, copy)
+
+    def from_dlpack(self, producer: Any, copy: bool | None) -> Array:
+        return exchange.from_dlpack(self, producer, copy)
+
+    def dlpack_device(self) -> tuple[int, int]:
+        return (exchange.CUDA, self.context.number)
+
+    def cuda_array_interface(self, array: Array) -> dict[str, Any]:
+        """The CUDA array interface, version 3, of an array."""
+        with self.context.inside():
+            interface: dict[str, Any] = dict(array.__cuda_array_interface__)
+        interface["data"] = (interface["data"][0], not self.is_writable(array))
+        return interface
+
+    # ------------------------------------------------------------------- views
+    def diagonal(self, array: Array, offset: int, axis1: int, axis2: int) -> Array:
+        return array.diagonal(offset, axis1, axis2)
+
+    def bitcast(self, array: Array, dtype: DType) -> Array:
+        try:
+            return array.view(dtype)
+        except (ValueError, TypeError) as error:
+            raise ShapeError(
+                f"view: an array of shape {array.shape} and dtype {array.dtype} cannot be read as {dtype}: "
+                f"{error} Copy it with contiguous() first, or convert it with astype()."
+            ) from None
+
+    # ---------------------------------------------------------------- creation
+    def full(self, shape: tuple[int, ...], value: Scalar, dtype: DType) -> Array:
+        result = self.empty(shape, dtype)
+        if result.size:
+            fill = self._fills.get(dtype)
+            if fill is None:
+                fill = self._fills[dtype] = Elementwise(
+                    self.context, "full", [(dtype, False)], dtype, lambda x: x
+                )
+            fill.fill((value,), result)
+        return result
+
+    def iota(self, size: int, start: Scalar, step: Scalar, dtype: DType) -> Array:
+        result = self.empty((size,), dtype)
+        if size:
+            iota = self._iotas.get(dtype)
+            if iota is None:
+                iota = self._iotas[dtype] = formulas.iota(self.context, dtype)
+            if dtype.kind in "iu":
+                # Modulo 2**64, as the arithmetic of the device is.
+                arguments = [int(x) % (1 << 64) for x in (start, step)]  # type: ignore[arg-type]
+                iota.fill(arguments, result)
+            else:
+                iota.fill((start, step), result)
+        return result
+
+    # ------------------------------------------------------------- elementwise
+    def elementwise_loop(self, op: Op, kinds: tuple[Kind, ...]) -> Loop:
+        operation = self._operation(op, kinds)
+        compare = formulas.COMPARISONS.get(op)
+        # By identity: the dtype int64 is equal to int.
+        scalars = [i for i, kind in enumerate(kinds) if kind is int]
+        if compare is None or not scalars:
+            return operation
+        compute = op.signature(kinds, self.defaults).compute
+        if compute.kind not in "iu":
+            return operation
+        # A Python integer beyond the dtype is comparable all the same: as to all elements, so to 0.
+        info = dt.iinfo_of(compute)
+        position = scalars[0]
+
+        def loop(*operands: Any) -> Array:
+            value = operands[position]
+            if info.min <= value <= info.max:
+                return operation(*operands)
+            answer = compare(0, value) if position else compare(value, 0)
+            return self.full(operands[1 - position].shape, answer, dt.bool_)
+
+        return loop
+
+    def elementwise_into(
+        self, op: Op, kinds: tuple[Kind, ...], operands: tuple[Any, ...], target: Array
+    ) -> None:
+        operation = self._operation(op, kinds)
+        if any(type(x) is self.array_type and overlaps(x, target) for x in operands):
+            self.assign(target, operation(*operands))
+        else:
+            operation.fill(operands, target)
+
+    def _operation(self, op: Op, kinds: tuple[Kind, ...]) -> Elementwise:
+        key = (op, *kinds)
+        found = self._operations.get(key)
+        if found is None:
+            found = self._operations[key] = of_operation(self.context, op, kinds)
+        return found
+
+    def cast(self, array: Array, dtype: DType) -> Array:
+        return self._conversion(array.dtype, dtype)(array)
+
+    def _conversion(self, source: DType, target: DType) -> Elementwise:
+        found = self._conversions.get((source, target))
+        if found is None:
+
+            def formula(x: Operand) -> Operand:
+                return texts.taken(x, source, target)
+
+            found = self._conversions[source, target] = Elementwise(
+                self.context, "astype", [(source, True)], target, formula
+            )
+        return found
+
+    # -------------------------------------------------------------------- copy
+    def copy(self, array: Array) -> Array:
+        result = self.empty(array.shape, array.dtype)
+        self._move(result, array)
+        return result
+
+    def assign(self, target: Array, source: Array) -> None:
+        if overlaps(source, target):
+            source = self.copy(source)
+        if source.dtype == target.dtype:
+            self._move(target, source)
+        else:
+            self._conversion(source.dtype, target.dtype).fill((source,), target)
+
+    def _move(self, target: Array, source: Array) -> None:
+        """Copy elements of one dtype, as bytes."""
+        if target._c_contiguous and source._c_contiguous and source.shape == target.shape:
+            if target.size:
+                self.context.move(source.data.ptr, target.data.ptr, target.nbytes)
+            return
+        word = texts.word(target.dtype.itemsize)
+        self._conversion(word, word).fill((as_word(source, word),), as_word(target, word))
+
+    # --------------------------------------------------------------- reductions
+    def reduce(
+        self, kind: Reduction, array: Array, axes: tuple[int, ...], keepdims: bool, dtype: DType
+    ) -> Array:
+        if kind in (Reduction.ANY, Reduction.ALL):
+            dtype = dt.bool_
+        elif kind in (Reduction.MAX, Reduction.MIN):
+            dtype = array.dtype
+        return self._fold(Fold(kind, array.dtype, dtype), array, axes, keepdims)
+
+    def argreduce(self, kind: Reduction, array: Array, axis: int, keepdims: bool) -> Array:
+        fold = Fold(kind, array.dtype, self.defaults.indexing, position=True)
+        return self._fold(fold, array, (axis,), keepdims)
+
+    def _fold(self, fold: Fold, array: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
+        kept = [1 if axis in axes else n for axis, n in enumerate(array.shape)]
+        shape = (
+            tuple(kept)
+            if keepdims
+            else tuple(n for axis, n in enumerate(array.shape) if axis not in axes)
+        )
+        out = self.empty(shape, fold.result)
+        reduce_into(self.context, fold, array, axes, out)
+        return out
+
+    def scan(self, kind: Reduction, array: Array, axis: int, dtype: DType) -> Array:
+        out = self.empty(array.shape, dtype)
+        scan_into(self.context, Fold(kind, array.dtype, dtype), array, axis, out)
+        return out
+
+    # ------------------------------------------------------- gather and scatter
+    def gather(self, array: Array, indices: Sequence[Array]) -> Array:
+        shape = (*indices[0].shape, *array.shape[len(indices) :])
+        out = self.empty(shape, array.dtype)
+        gather_into(self.context, array, self._index_arrays(indices), out)
+        return out
+
+    def scatter(self, array: Array, indices: Sequence[Array], values: Array) -> None:
+        shape = (*indices[0].shape, *array.shape[len(indices) :])
+        if values.dtype != array.dtype:
+            values = self.cast(values, array.dtype)
+        if values.shape != shape:
+            values = self.broadcast(values, shape)
+        if not values._c_contiguous or overlaps(values, array):
+            values = self.copy(values)
+        scatter_from(self.context, array, self._index_arrays(indices), values)
+
+    def _index_arrays(self, indices: Sequence[Array]) -> list[Array]:
+        ready = []
+        for index in indices:
+            if index.dtype != dt.int64:
+                index = self.cast(index, dt.int64)
+            ready.append(index if index._c_contiguous else self.copy(index))
+        return ready
+
+    def nonzero(self, array: Array) -> tuple[Array, ...]:
+        with self.context.inside():
+            return tuple(array.nonzero())
+
+    def compress(self, array: Array, mask: Array) -> Array:
+        with self.context.inside():
+            return array[mask]
+
+    # ----------------------------------------------------- sorting and searching
+    def sort(self, array: Array, axis: int, descending: bool) -> Array:
+        keys = self._sorting_keys(array, descending)
+        if keys.size:
+            with self.context.inside():
+                keys.sort(axis)
+        if descending:
+            self._key(keys.dtype, descending).fill((keys,), keys)
+        return keys
+
+    def argsort(self, array: Array, axis: int, descending: bool) -> Array:
+        if not array.size:
+            return self.empty(array.shape, self.defaults.indexing)
+        keys = self._sorting_keys(array, descending)
+        with self.context.inside():
+            result = keys.argsort(axis)
+        return result if result.dtype == self.defaults.indexing else self.cast(result, dt.int64)
+
+    def _sorting_keys(self, array: Array, descending: bool) -> Array:
+        """A C-contiguous copy whose ascending order is the one that is wanted."""
+        keys = self.empty(array.shape, array.dtype)
+        if descending or array.dtype.kind == "f":
+            self._key(array.dtype, descending).fill((array,), keys)
+        else:
+            self._move(keys, array)
+        return keys
+
+    def _key(self, dtype: DType, descending: bool) -> Elementwise:
+        found = self._keys.get((dtype, descending))
+        if found is None:
+            found = self._keys[dtype, descending] = Elementwise(
+                self.context,
+                "sort",
+                [(dtype, True)],
+                dtype,
+                formulas.reversed_key if descending else formulas.ascending_key,
+            )
+        return found
+
+    def searchsorted(self, sorted_array: Array, values: Array, side: str) -> Array:
+        out = self.empty(values.shape, self.defaults.indexing)
+        contiguous = values if values._c_contiguous else self.copy(values)
+        search_into(self.context, sorted_array, contiguous, side == "right", out)
+        return out
+
+    # ----------------------------------------------------------------- matrices
+    def matmul(self, left: Array, right: Array) -> Array:
+        with self.context.inside():
+            return self.xp.matmul(left, right)
+
+    def fft(self, array: Array, kind: str, length: int) -> Array:
+        if not array.size:
+            return self._empty_transform(array, kind, length)
+        fft = self.xp.fft
+        with self.context.inside():
+            if kind == "forward":
+                return fft.fft(array)
+            if kind == "backward":
+                return fft.ifft(array, norm="forward")
+            if kind == "real":
+                return fft.rfft(array)
+            return fft.irfft(array, n=length, norm="forward")
+
+    def _empty_transform(self, array: Array, kind: str, length: int) -> Array:
+        """The transform of no lines at all, which cuFFT does not take."""
+        dtype: DType = array.dtype
+        if kind == "real":
+            length, dtype = array.shape[-1] // 2 + 1, dt.complex_of(dtype)
+        elif kind == "hermitian":
+            dtype = dt.real_of(dtype)
+        else:
+            length = array.shape[-1]
+        return self.empty((*array.shape[:-1], length), dtype)

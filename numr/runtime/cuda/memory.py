@@ -1,0 +1,106 @@
+"""Device memory: the shared caching allocator over ``cudaMalloc``, for handles and for CuPy's arrays alike."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from numr.runtime.caching import CachingAllocator
+from numr.runtime.cuda import driver
+
+__all__ = ["CudaAllocator"]
+
+#: What ``cudaMalloc`` aligns to, and so the unit of blocks.
+GRANULARITY = 512
+
+_OBJECT = np.dtype(object)
+
+
+class DeviceMemory:
+    """Memory of one device, from the driver.
+
+    The driver waits for the whole device before it takes memory back, so what a kernel still uses is not given to
+    anybody else.
+    """
+
+    def __init__(self, device: int) -> None:
+        self._device = device
+
+    def allocate(self, size: int) -> int:
+        """New memory; see ``MemorySource``."""
+        driver.require()
+        if size >= 1 << 63:
+            raise MemoryError
+        runtime = driver.library().cuda.runtime
+        before = runtime.getDevice()
+        runtime.setDevice(self._device)
+        try:
+            return int(runtime.malloc(size))
+        except runtime.CUDARuntimeError as error:
+            if error.status != driver.MEMORY_ALLOCATION:
+                raise
+            raise MemoryError from None
+        finally:
+            runtime.setDevice(before)
+
+    def deallocate(self, ptr: int, size: int) -> None:
+        """Take memory back; see ``MemorySource``."""
+        if not driver.is_forked():  # else it is the parent's
+            driver.library().cuda.runtime.free(ptr)
+
+
+class _Claim:
+    """Memory of an array, which is given back when the claim dies."""
+
+    __slots__ = ("allocator", "ptr", "size")
+
+    def __init__(self, allocator: CudaAllocator, ptr: int, size: int) -> None:
+        self.allocator = allocator
+        self.ptr = ptr
+        self.size = size
+
+    # Bound as a default, since globals may be gone when the interpreter exits.
+    def __del__(self, exiting: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not exiting():
+            self.allocator.deallocate(self.ptr, self.size)
+
+
+class CudaAllocator(CachingAllocator):
+    """The memory of a device, in the order of its compute stream.
+
+    A freed block may be handed out again while the device still works on it, because whoever gets it next queues
+    work on the same stream.
+
+    CuPy's arrays inside numr's calls come from the same allocator, by :meth:`pointer`, so that figures, limit and freeze
+    hold for them too. Not included is what NVIDIA's libraries allocate by themselves, such as the workspace of cuBLAS.
+
+    Parameters
+    ----------
+    device : int
+        Number of the device.
+    name : str
+        The device's string, for errors.
+    """
+
+    def __init__(self, device: int, name: str) -> None:
+        super().__init__(DeviceMemory(device), name, granularity=GRANULARITY)
+        self._number = device
+        memory = driver.library().cuda.memory
+        self._unowned: Any = memory.UnownedMemory
+        self._pointer: Any = memory.MemoryPointer
+        #: :meth:`pointer`, as one object, so that it can be compared by identity.
+        self.hook: Callable[[int], Any] = self.pointer
+
+    def pointer(self, size: int) -> Any:
+        """Memory for a CuPy array, as CuPy's allocators give it; none is taken for a size of 0."""
+        number = self._number
+        if not size:
+            return self._pointer(self._unowned(0, 0, None, number), 0)
+        ptr = self.take(size).ptr
+        # The claim dies by its reference count alone, for the reason that numr.runtime.storage gives.
+        owner: np.ndarray[Any, Any] = np.ndarray((), _OBJECT)
+        owner[()] = _Claim(self, ptr, size)
+        return self._pointer(self._unowned(ptr, size, owner, number), 0)
