@@ -27,7 +27,7 @@ Array = Any
 Formula = Callable[..., Operand]
 
 #: Up to this many operations one thread computes several elements, so that more memory is under way.
-_SMALL_CODE: Final = 48
+_SMALL_CODE: Final = 128
 _UNROLL: Final = 4
 
 

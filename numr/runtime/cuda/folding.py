@@ -72,7 +72,10 @@ class Fold:
         return np.dtype(np.float32) if self.result == dt.float16 else self.result
 
     def declarations(self) -> str:
-        """The accumulator ``numr_acc``, and the functions that make an empty one, take an element and join two."""
+        """The accumulator ``numr_acc``, and the functions that make an empty one, take an element and join two.
+
+        ``numr_merge`` joins two of which neither is empty.
+        """
         variable = operand("x", self.dtype)
         parts = [variable] if isinstance(variable, Expr) else list(variable)
         type = cuda.type_name(parts[0].type)
@@ -85,9 +88,10 @@ class Fold:
             + "".join(f"    acc.{name} = 0;\n" for name in values)
             + "    acc.has = 0;\n    return acc;\n}\n"
             f"{self.taker('numr_take', self.source)}"
-            "__device__ __forceinline__ numr_acc numr_join(const numr_acc a, const numr_acc b) {\n"
-            "    if (!b.has) return a;\n    if (!a.has) return b;\n"
+            "__device__ __forceinline__ numr_acc numr_merge(const numr_acc a, const numr_acc b) {\n"
             f"{self._join(values)}}}\n"
+            "__device__ __forceinline__ numr_acc numr_join(const numr_acc a, const numr_acc b) {\n"
+            "    if (!b.has) return a;\n    if (!a.has) return b;\n    return numr_merge(a, b);\n}\n"
         )
 
     def taker(self, name: str, source: DType) -> str:

@@ -106,25 +106,27 @@ class LinalgFamilies:
         if not right.size:
             return self.empty(right.shape, right.dtype)
         try:
-            return self._factorise("solve", left, right)[0]
+            solved = self._factorise("solve", left, right)[0]
         except np.linalg.LinAlgError:
             # A pivot that is NaN is reported as if the matrix were singular.
             if self._is_finite(left):
                 raise
-        sound = self._sound(left)
-        sound = sound.reshape((*sound.shape, 1, 1))
-        n = left.shape[-1]
-        with self.context.inside():
-            identity = self.xp.eye(n, dtype=left.dtype)
-        select = self._operation(ops.SELECT, (dt.bool_, left.dtype, left.dtype))
-        solved = self._factorise("solve", select(sound, left, identity), right)[0]
-        return self._operation(ops.SELECT, (dt.bool_, solved.dtype, float))(sound, solved, math.nan)
+            with self.context.inside():
+                identity = self.xp.eye(left.shape[-1], dtype=left.dtype)
+            select = self._operation(ops.SELECT, (dt.bool_, left.dtype, left.dtype))
+            sound = self._sound(left)
+            sound = sound.reshape((*sound.shape, 1, 1))
+            solved = self._factorise("solve", select(sound, left, identity), right)[0]
+        return self._matrices_with_nan(solved, left)
 
     def inv(self, array: Array) -> Array:
-        inverse = self._factorise("inv", array)[0]
+        return self._matrices_with_nan(self._factorise("inv", array)[0], array)
+
+    def _matrices_with_nan(self, results: Array, array: Array) -> Array:
+        """Resulting matrices, NaN where a matrix is not finite: the search for pivots may pass NaN by."""
         sound = self._sound(array)
-        select = self._operation(ops.SELECT, (dt.bool_, inverse.dtype, float))
-        return select(sound.reshape((*sound.shape, 1, 1)), inverse, math.nan)
+        select = self._operation(ops.SELECT, (dt.bool_, results.dtype, float))
+        return select(sound.reshape((*sound.shape, 1, 1)), results, math.nan)
 
     def slogdet(self, array: Array) -> tuple[Array, ...]:
         with self.context.inside():

@@ -129,7 +129,7 @@ def _text(
         for u in range(_UNROLL)
     )
     joins = "".join(
-        f"        acc = numr_join(acc, numr_take(e{u}, j + {u * step}));\n" for u in range(_UNROLL)
+        f"        acc = numr_merge(acc, numr_take(e{u}, j + {u * step}));\n" for u in range(_UNROLL)
     )
     place = f"(long long)blockIdx.x * {BLOCK} + threadIdx.x" if threads else "(long long)blockIdx.x"
     write = (
@@ -168,9 +168,10 @@ def _text(
         "    const long long end = start + chunk < length ? start + chunk : length;\n"
         "    numr_acc acc = numr_none();\n"
         f"    long long j = {first};\n"
+        f"    if (j < end) {{\n        acc = numr_take(numr_read(in + base, reduced, j), j);\n        j += {step};\n    }}\n"
         f"    for (; j + {(_UNROLL - 1) * step} < end; j += {_UNROLL * step}) {{\n{loads}{joins}    }}\n"
         f"    for (; j < end; j += {step}) {{\n"
-        "        acc = numr_join(acc, numr_take(numr_read(in + base, reduced, j), j));\n    }\n"
+        "        acc = numr_merge(acc, numr_take(numr_read(in + base, reduced, j), j));\n    }\n"
         f"{ending}}}\n"
         f'extern "C" __global__ void __launch_bounds__({BLOCK}) numr_finish('
         f"const numr_acc* partial, {result}* out, const long long outputs, const long long splits) {{\n"
