@@ -24,7 +24,7 @@ class Grain(NamedTuple):
 
 
 #: Memory-bound ufuncs and copies, where waiting for a thread soon costs more than it saves.
-CHEAP: Final = Grain(1 << 20, 1 << 17)
+CHEAP: Final = Grain(1 << 20, 1 << 19)
 #: Ufuncs that take nanoseconds per element.
 COSTLY: Final = Grain(1 << 16, 1 << 15)
 #: Operations of several NumPy calls, whose intermediate results should stay in cache.
@@ -65,12 +65,28 @@ _RUN: Final = 64
 
 def grain_of(op: Op, function: Any) -> Grain:
     """The grain of an operation that ``function`` computes."""
+    if isinstance(function, Writer):
+        return CHEAP if op in (ops.MAXIMUM, ops.MINIMUM) else COMPOSED
     if not isinstance(function, np.ufunc):
         return COMPOSED
     return COSTLY if op in _COSTLY_OPS else CHEAP
 
 
-def select_function(dtype: np.dtype[Any]) -> Callable[..., Array]:
+class Writer:
+    """A function that can also write its result into an array, so that blocks need no memory of their own."""
+
+    __slots__ = ("function", "into")
+
+    def __init__(self, function: Callable[..., Array], into: Callable[..., object]) -> None:
+        self.function = function
+        self.into = into
+
+    def __call__(self, *operands: Any) -> Array:
+        """The result in a new array."""
+        return self.function(*operands)
+
+
+def select_function(dtype: np.dtype[Any]) -> Writer:
     """``numpy.where`` on operands of a dtype, without its branch for each element.
 
     Where the condition follows no pattern, mispredicted branches are most of numpy.where's time; blending the
@@ -78,22 +94,42 @@ def select_function(dtype: np.dtype[Any]) -> Callable[..., Array]:
     """
     bits = np.dtype(f"i{dtype.itemsize}")
 
-    def select(condition: Array, x: Any, y: Any) -> Array:
-        if condition.size < _BLEND_FROM:
-            few: Array = np.where(condition, x, y)
-            return few
+    def into(out: Array, condition: Array, x: Any, y: Any) -> None:
         mask = condition.astype(bits)
         np.negative(mask, out=mask)
         base = np.asarray(y, dtype=dtype).view(bits)
-        blended: Array = np.bitwise_xor(np.asarray(x, dtype=dtype).view(bits), base) & mask
+        blended = out.view(bits)
+        np.bitwise_xor(np.asarray(x, dtype=dtype).view(bits), base, out=blended)
+        np.bitwise_and(blended, mask, out=blended)
         np.bitwise_xor(blended, base, out=blended)
-        result: Array = blended.view(dtype)
-        return result
 
-    return select
+    return Writer(np.where, into)
 
 
-_BLEND_FROM: Final = 512
+def extremum_function(ufunc: Any) -> Writer:
+    """``numpy.maximum`` or ``minimum`` of an array and a number, which NumPy computes without vector instructions.
+
+    With the number in an array of the block's size it takes them.
+    """
+
+    def into(out: Array, x: Any, y: Any) -> None:
+        array, number = (x, y) if x.__class__ is np.ndarray else (y, x)
+        out.fill(number)
+        ufunc(array, out, out=out)
+
+    return Writer(ufunc, into)
+
+
+def power_function(power: Callable[..., Array]) -> Writer:
+    """Powers of an array, of which squares need no intermediate result."""
+
+    def into(out: Array, x: Any, y: Any) -> None:
+        if y.__class__ is not np.ndarray and y == 2:
+            np.square(x, out=out)
+        else:
+            out[...] = power(x, y)
+
+    return Writer(power, into)
 
 
 def in_memory_order(shape: tuple[int, ...], operands: tuple[Any, ...]) -> str:

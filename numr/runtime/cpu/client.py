@@ -9,7 +9,7 @@ import numpy as np
 
 from numr import dtypes as dt
 from numr.dtypes import DefaultDTypes, DType, Kind
-from numr.ir.ops import SELECT, Op, Reduction
+from numr.ir.ops import MAXIMUM, MINIMUM, POW, SELECT, Op, Reduction
 from numr.layout import broadcast_shapes
 from numr.runtime.arraylib.client import ArrayLibClient
 from numr.runtime.arraylib.functions import Function
@@ -20,10 +20,13 @@ from numr.runtime.cpu.blockwise import (
     MANY,
     Compute,
     Grain,
+    Writer,
+    extremum_function,
     fill,
     grain_of,
     in_memory_order,
     overlaps,
+    power_function,
     select_function,
 )
 from numr.runtime.cpu.memory import CpuAllocator, Lease
@@ -219,6 +222,10 @@ class CpuClient(ArrayLibClient):
         compute = op.signature(kinds, self.defaults).compute
         if op is SELECT and compute.itemsize <= 8 and compute.kind != "c":
             function = select_function(compute)
+        elif op is POW and compute.kind == "f" and not isinstance(kinds[1], np.dtype):
+            function = power_function(function)
+        elif op in (MAXIMUM, MINIMUM) and compute.kind == "f" and not all(map(_is_dtype, kinds)):
+            function = extremum_function(function)
         return function, converts
 
     def elementwise_into(
@@ -249,6 +256,12 @@ class CpuClient(ArrayLibClient):
 
             def compute(out: Array, operands: tuple[Any, ...]) -> None:
                 function(*operands, out=out)
+
+        elif isinstance(function, Writer) and not any(converts):
+            into = function.into
+
+            def compute(out: Array, operands: tuple[Any, ...]) -> None:
+                into(out, *operands)
 
         else:
 
@@ -299,7 +312,14 @@ class CpuClient(ArrayLibClient):
         self, kind: Reduction, array: Array, axes: tuple[int, ...], keepdims: bool, dtype: DType
     ) -> Array:
         ufunc = _REDUCTIONS[kind]
-        if array.size <= 2 * REDUCTION_BLOCK or not axes:
+        few = array.nbytes <= REDUCTION_BYTES
+        if kind in (Reduction.SUM, Reduction.PROD):
+            # Partial sums are worth their while from fewer elements on: they are more exact.
+            whole = array.size <= 2 * REDUCTION_BLOCK
+        else:
+            # NumPy stops at the first element that decides any() or all(), which blocks would not.
+            whole = few or (kind in (Reduction.ANY, Reduction.ALL) and array.dtype == dt.bool_)
+        if whole or not axes:
             return self.as_array(
                 ufunc.reduce(array, axis=axes, dtype=_loop_dtype(kind, dtype), keepdims=keepdims)
             )
@@ -329,7 +349,11 @@ class CpuClient(ArrayLibClient):
                 source[(*leading, part)], out=out[(*leading, position[part.start])], **options
             )
 
-        run_blocks(body, parts)
+        if few:
+            for part in parts:
+                body(part)
+        else:
+            run_blocks(body, parts)
         if axis in axes:
             out = self.as_array(ufunc.reduce(out, axis=axis, dtype=options["dtype"], keepdims=True))
         if keepdims:
@@ -359,6 +383,8 @@ class CpuClient(ArrayLibClient):
 
 #: Elements in one block of a reduction, which leaves one partial result: more than in others.
 REDUCTION_BLOCK = 1 << 18
+#: Up to this size one thread reduces an array as quickly as several.
+REDUCTION_BYTES = 1 << 23
 
 _REDUCTIONS: dict[Reduction, np.ufunc] = {
     Reduction.SUM: np.add,
@@ -374,6 +400,10 @@ _SCANS: dict[Reduction, np.ufunc] = {
     Reduction.MAX: np.maximum,
     Reduction.MIN: np.minimum,
 }
+
+
+def _is_dtype(kind: Kind) -> bool:
+    return isinstance(kind, np.dtype)
 
 
 def _loop_dtype(kind: Reduction, dtype: DType) -> DType | None:
