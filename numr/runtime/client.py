@@ -209,10 +209,6 @@ class RuntimeClient(ABC, Generic[A]):
             "its arrays cannot be read as another dtype; use astype().",
         )
 
-    def component(self, array: A, which: int) -> A | None:
-        """The view of a complex array's real (0) or imaginary (1) parts, None where a runtime has none."""
-        return None
-
     def _view(self, array: A, layout: Layout) -> A:
         return self.wrap(self.storage(array), layout, array.dtype)
 

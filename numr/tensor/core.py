@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from numr import dtypes as dt
 from numr.dtypes import DType, Kind
-from numr.errors import BackendLimitation, DeviceMismatch, DTypeError, ReadOnlyError, ShapeError
+from numr.errors import BackendLimitation, DeviceMismatch, DTypeError, ShapeError
 from numr.ir import ops
 from numr.ir.ops import Op
 from numr.layout import Layout, broadcast_shapes
@@ -17,7 +17,7 @@ from numr.runtime.device import Device
 from numr.runtime.registry import client_of
 from numr.runtime.storage import Storage
 from numr.tensor.conversion import ConversionMixin
-from numr.tensor.dispatch import call, loop_for
+from numr.tensor.dispatch import call, loop_for, require_writable
 from numr.tensor.indexing import IndexingMixin
 from numr.tensor.interop import InteropMixin
 from numr.tensor.methods import MethodsMixin
@@ -543,16 +543,7 @@ def _require_fit(function: str, target: Tensor, dtype: DType, shape: tuple[int, 
             f"{function}: in place, the result has shape {shape} and does not fit the tensor's "
             f"{target.shape}. Use the operator that makes a new tensor."
         )
-    require_writable(function, target)
-
-
-def require_writable(function: str, x: Tensor) -> None:
-    """Raise ReadOnlyError if the tensor's memory may not be written."""
-    if not x._client.is_writable(x._data):
-        raise ReadOnlyError(
-            f"{function}: the tensor of shape {x.shape} lies over read-only memory. "
-            "Copy it first: asarray(x, copy=True)."
-        )
+    require_writable(function, target._client, target._data)
 
 
 def not_a_tensor(function: str, value: object) -> TypeError:

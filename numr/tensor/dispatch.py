@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from numr.dtypes import Kind
-from numr.errors import IndexingError
+from numr.errors import IndexingError, ReadOnlyError
 from numr.ir.ops import Op
 from numr.runtime.client import Loop, RuntimeClient
 
@@ -34,3 +34,12 @@ def call_at(function: str, client: RuntimeClient[Any], family: str, *arguments: 
         return getattr(client, family)(*arguments)
     except IndexingError as error:
         raise IndexingError(f"{function}: {error}") from None
+
+
+def require_writable(function: str, client: RuntimeClient[Any], array: Any) -> None:
+    """Raise ReadOnlyError if the array's memory may not be written."""
+    if not client.is_writable(array):
+        raise ReadOnlyError(
+            f"{function}: the tensor of shape {array.shape} lies over read-only memory. "
+            "Copy it first: asarray(x, copy=True)."
+        )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from numr import dtypes as dt
-from numr.errors import DeviceMismatch, DTypeError, ReadOnlyError, ShapeError
+from numr.errors import DeviceMismatch, DTypeError, ShapeError
 from numr.ir.ops import SELECT
 from numr.layout import (
     ArrayPart,
@@ -26,7 +26,7 @@ from numr.layout import (
     split_key,
 )
 from numr.layout.keys import ArrayKind, KeepPart
-from numr.tensor.dispatch import call, call_at, loop_for
+from numr.tensor.dispatch import call, call_at, loop_for, require_writable
 from numr.tensor.parts import TensorPart
 
 if TYPE_CHECKING:
@@ -51,11 +51,7 @@ class IndexingMixin(TensorPart):
 
     def __setitem__(self, key: Any, value: Any, /) -> None:
         client, target = self._client, self._data
-        if not client.is_writable(target):
-            raise ReadOnlyError(
-                f"setitem: the tensor of shape {target.shape} lies over read-only memory. "
-                "Copy it first: asarray(x, copy=True)."
-            )
+        require_writable("setitem", client, target)
         source = _value(client, target.dtype, value)
         view = client.index(target, key)
         if view is not None:

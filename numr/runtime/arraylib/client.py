@@ -92,9 +92,6 @@ class ArrayLibClient(RuntimeClient[Any]):
                 f"{error} Copy it with contiguous() first, or convert it with astype()."
             ) from None
 
-    def component(self, array: Array, which: int) -> Array:
-        return array.imag if which else array.real
-
     # ---------------------------------------------------------------- creation
     def full(self, shape: tuple[int, ...], value: Scalar, dtype: DType) -> Array:
         result = self.empty(shape, dtype)
