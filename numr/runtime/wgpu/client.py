@@ -1,89 +1,11 @@
-"""``WgpuClient``: what a client of a WebGPU device knows of its memory.
-
-The primitive families that compute are not written yet, so that the class is abstract.
-"""
+"""``WgpuClient``: the primitive families of a WebGPU device, one module for each group of them."""
 
 from __future__ import annotations
 
-import math
-from typing import Any, ClassVar
-
-import numpy as np
-
-from numr.dtypes import DType
-from numr.layout import Layout
-from numr.runtime.client import RuntimeClient
-from numr.runtime.device import Device
-from numr.runtime.storage import DeviceArray, Storage
-from numr.runtime.wgpu.devices import defaults_of, dtypes_of
-from numr.runtime.wgpu.memory import WgpuAllocator
-from numr.runtime.wgpu.runtime import WgpuRuntime
+from numr.runtime.wgpu.families import Families
 
 __all__ = ["WgpuClient"]
 
 
-class WgpuClient(RuntimeClient[DeviceArray]):
+class WgpuClient(Families):
     """Dispatches operations on a WebGPU device."""
-
-    runtime: ClassVar[type[WgpuRuntime]] = WgpuRuntime
-
-    def __init__(self, device: Device) -> None:
-        super().__init__(device)
-        self._allocator = self.runtime.allocator(device)
-        features = self._allocator.adapter.features
-        self.dtypes = dtypes_of(features)
-        self.defaults = defaults_of(features)
-
-    @property
-    def allocator(self) -> WgpuAllocator:
-        return self._allocator
-
-    def synchronize(self) -> None:
-        self.runtime.opened(self.device).queue.synchronize()
-
-    # --------------------------------------------------- storage and host data
-    def storage(self, array: DeviceArray) -> Storage:
-        return array.storage
-
-    def layout(self, array: DeviceArray) -> Layout:
-        return array.layout
-
-    def wrap(self, storage: Storage, layout: Layout, dtype: DType) -> DeviceArray:
-        return DeviceArray(storage, layout, dtype)
-
-    def is_writable(self, array: DeviceArray) -> bool:
-        return not array.storage.readonly
-
-    def empty(self, shape: tuple[int, ...], dtype: DType) -> DeviceArray:
-        self.require_dtype(dtype, "empty")
-        size = math.prod(shape) * dtype.itemsize
-        storage = Storage.allocate(size, self.device, self.runtime)
-        return DeviceArray(storage, Layout.contiguous(shape), dtype)
-
-    def copy(self, array: DeviceArray) -> DeviceArray:
-        result = self.empty(array.shape, array.dtype)
-        itemsize = array.itemsize
-        self.runtime.copy_strided(
-            array.storage.handle,
-            array.offset * itemsize,
-            result.storage.handle,
-            array.shape,
-            array.strides,
-            itemsize,
-            self.device,
-        )
-        return result
-
-    def from_host(self, array: np.ndarray[Any, Any], *, copy: bool) -> DeviceArray:
-        self.require_dtype(array.dtype, "asarray")
-        result = self.empty(array.shape, array.dtype)
-        contiguous: Any = np.ascontiguousarray(array)
-        self.runtime.copy_to_device(contiguous, result.storage.handle, self.device)
-        return result
-
-    def to_host(self, array: DeviceArray) -> np.ndarray[Any, Any]:
-        if array.offset or not array.layout.is_contiguous:
-            array = self.copy(array)
-        result: Any = np.empty(array.shape, array.dtype)
-        self.runtime.copy_from_device(array.storage.handle, result, self.device)
-        return np.asarray(result)
