@@ -34,7 +34,7 @@ def information() -> dict[str, Any]:
     Examples
     --------
     >>> sorted(information()["runtimes"]["cpu"]["devices"][0])
-    ['default_dtypes', 'dtypes', 'is_default', 'memory', 'name', 'string']
+    ['default_dtypes', 'dtypes', 'host_operations', 'is_default', 'memory', 'name', 'string']
     """
     return {
         "numr": numr.__version__,
@@ -77,6 +77,7 @@ def _device(device: Device, is_default: bool) -> dict[str, Any]:
             "indexing": str(defaults.indexing),
         },
         "memory": asdict(client.allocator.stats()),
+        "host_operations": dict(client.host_operations),
     }
 
 
@@ -124,12 +125,14 @@ def _device_lines(device: dict[str, Any]) -> list[str]:
     total = f"{memory['total_bytes']} bytes in {memory['total_allocations']} allocations"
     kinds = ", ".join(f"{kind} {dtype}" for kind, dtype in device["default_dtypes"].items())
     peak, reserved = memory["peak_usage"], memory["reserved_bytes"]
+    on_host = ", ".join(f"{count} x {name}" for name, count in device["host_operations"].items())
     return [
         f"    {device['string']}: {device['name']}{default}",
         f"      dtypes: {', '.join(device['dtypes'])}",
         f"      default dtypes: {kinds}",
         f"      memory: {active}, {peak} at peak, {reserved} reserved, {bound}{frozen}",
         f"      allocated so far: {total}",
+        f"      operations run on the host: {on_host or 'none'}",
     ]
 
 

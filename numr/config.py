@@ -17,6 +17,7 @@ __all__ = ["ENVIRONMENT", "Config", "config"]
 #: Environment variables that numr reads, with what they do.
 ENVIRONMENT: Final[dict[str, str]] = {
     "NUMR_ALLOW_HOST_COPIES": "1 lets NumPy and others copy device tensors to the host implicitly",
+    "NUMR_ALLOW_HOST_OPERATIONS": "0 refuses the few operations that a device leaves to the host (default: 1)",
     "NUMR_FLOAT64": "'raise' (default) or 'downcast': what float64 means on a device without it",
     "NUMR_NUM_THREADS": "threads for large operations of the CPU runtime (default: the CPUs of the process)",
     "NUMR_EXPERIMENTAL_WGPU": "1 registers the unfinished WebGPU runtime, for those who work on it",
@@ -27,9 +28,11 @@ ENVIRONMENT: Final[dict[str, str]] = {
 }
 
 
-def _flag(name: str) -> bool:
+def _flag(name: str, default: bool = False) -> bool:
     value = os.environ.get(name, "").strip().lower()
-    if value in ("", "0", "false", "no"):
+    if not value:
+        return default
+    if value in ("0", "false", "no"):
         return False
     if value in ("1", "true", "yes"):
         return True
@@ -56,6 +59,9 @@ class Config:
     ----------
     allow_host_copies : bool
         Whether a tensor on a GPU may be copied to the host implicitly, by ``numpy.asarray`` and what uses it.
+    allow_host_operations : bool
+        Whether a device may leave an operation to the host that it has no kernel for. Which do is documented;
+        ``client.host_operations`` counts them.
     float64 : {"raise", "downcast"}
         What asking for float64 does on a device that has none: raise, or take float32 with a warning.
     num_threads : int
@@ -70,6 +76,9 @@ class Config:
     """
 
     allow_host_copies: bool = field(default_factory=lambda: _flag("NUMR_ALLOW_HOST_COPIES"))
+    allow_host_operations: bool = field(
+        default_factory=lambda: _flag("NUMR_ALLOW_HOST_OPERATIONS", default=True)
+    )
     float64: str = field(default_factory=_float64)
     num_threads: int = field(default_factory=_threads)
 

@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
+from numr.config import config
 from numr.dtypes import ALL_DTYPES, DefaultDTypes, DType, Kind, Scalar
 from numr.errors import BackendLimitation, UnsupportedDType
 from numr.ir.ops import Op, Reduction
@@ -69,7 +70,8 @@ class RuntimeClient(ABC, Generic[A]):
         Prepared elementwise operations by ``(op, kind, ...)``. A miss is filled by
         :meth:`elementwise_loop`; a runtime may clear it whenever prepared loops become invalid.
     host_operations : dict of str to int
-        How often an operation of this device ran on the host instead, by name. Empty on most runtimes.
+        How often an operation of this device ran on the host instead, by name; see :meth:`on_host`. Empty on most
+        runtimes.
     """
 
     runtime: ClassVar[type[Runtime]]
@@ -97,6 +99,23 @@ class RuntimeClient(ABC, Generic[A]):
     def compute_stream_handle(self) -> int | None:
         """The native handle of the stream that work is queued on; None where there are no streams."""
         return None
+
+    def on_host(self, name: str) -> None:
+        """Count an operation that is about to run on the host, because the device has no kernel for it.
+
+        Raises
+        ------
+        BackendLimitation
+            If ``numr.config.allow_host_operations`` is false.
+        """
+        if not config.allow_host_operations:
+            raise BackendLimitation(
+                self.runtime.name(),
+                name,
+                f"it would run on the host, which numr.config.allow_host_operations forbids. Allow it, or move "
+                f"the operands off {self.device} with to_device().",
+            )
+        self.host_operations[name] = self.host_operations.get(name, 0) + 1
 
     def require_dtype(self, dtype: DType, function: str) -> DType:
         """Return ``dtype`` if the device has it.

@@ -13,7 +13,9 @@ import pytest
 
 import numr
 from numr.__main__ import information, main, report
-from numr.config import ENVIRONMENT
+from numr.config import ENVIRONMENT, Config
+from numr.errors import BackendLimitation
+from numr.runtime import client_of
 
 
 def test_versions():
@@ -98,6 +100,34 @@ def test_report_shows_limit_and_freeze(limit, frozen, words):
     info = information()
     info["runtimes"]["cpu"]["devices"][0]["memory"].update(limit_bytes=limit, is_frozen=frozen)
     assert words in report(info)
+
+
+def test_operations_on_the_host_are_counted_and_can_be_forbidden():
+    client = client_of("cpu")
+    before = dict(client.host_operations)
+    assert "operations run on the host: none" in report(information())
+    try:
+        client.on_host("eig")
+        client.on_host("eig")
+        with numr.config.override(allow_host_operations=False):
+            with pytest.raises(BackendLimitation, match="allow_host_operations") as error:
+                client.on_host("eig")
+        assert (error.value.backend, error.value.operation) == ("cpu", "eig")
+        assert client.host_operations == {"eig": 2}
+        assert "operations run on the host: 2 x eig" in report(information())
+    finally:
+        client.host_operations.clear()
+        client.host_operations.update(before)
+
+
+@pytest.mark.parametrize(
+    ("value", "allowed"), [(None, True), ("", True), ("1", True), ("0", False)]
+)
+def test_the_environment_allows_operations_on_the_host(monkeypatch, value, allowed):
+    monkeypatch.delenv("NUMR_ALLOW_HOST_OPERATIONS", raising=False)
+    if value is not None:
+        monkeypatch.setenv("NUMR_ALLOW_HOST_OPERATIONS", value)
+    assert Config().allow_host_operations is allowed
 
 
 def test_json_is_the_information(capsys):
