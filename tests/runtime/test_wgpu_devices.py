@@ -15,7 +15,7 @@ import pytest
 from numr.dtypes import ALL_DTYPES
 from numr.errors import DeviceMismatch, RuntimeUnavailable
 from numr.runtime.wgpu import WgpuDevice, WgpuRuntime, devices
-from numr.runtime.wgpu.devices import USED_FEATURES, Adapter, defaults_of, dtypes_of
+from numr.runtime.wgpu.devices import DEFAULTS, USED_FEATURES, Adapter, dtypes_of, feature_of
 from tests.runtime.wgpu_support import require_adapter, variant
 
 pytestmark = pytest.mark.wgpu
@@ -131,16 +131,14 @@ def test_dtypes_are_those_that_the_features_give():
     for feature, missing in [
         ("shader-f16", {"float16"}),
         ("shader-f64", {"float64", "complex128"}),
-        ("shader-int64", {"int64", "uint64"}),
+        ("shader-int64", {"int64", "uint64", "float64", "complex128"}),
     ]:
         assert {str(d) for d in dtypes_of(USED_FEATURES - {feature})} == names - missing
-    assert [str(d) for d in defaults_of(USED_FEATURES)] == [
-        "float64",
-        "complex128",
-        "int64",
-        "int64",
-    ]
-    assert [str(d) for d in defaults_of(frozenset())] == ["float32", "complex64", "int32", "int32"]
+        assert all(feature in feature_of(np.dtype(name)) for name in missing)
+    least = dtypes_of(frozenset())
+    assert not any(map(feature_of, least))
+    assert [str(d) for d in DEFAULTS] == ["float32", "complex64", "int32", "int32"]
+    assert set(DEFAULTS) <= set(least)
 
 
 # ------------------------------------------------------------- on this machine

@@ -109,9 +109,11 @@ def test_operations_on_the_host_are_counted_and_can_be_forbidden():
     try:
         client.on_host("eig")
         client.on_host("eig")
-        with numr.config.override(allow_host_operations=False):
-            with pytest.raises(BackendLimitation, match="allow_host_operations") as error:
-                client.on_host("eig")
+        with (
+            numr.config.override(allow_host_operations=False),
+            pytest.raises(BackendLimitation, match="allow_host_operations") as error,
+        ):
+            client.on_host("eig")
         assert (error.value.backend, error.value.operation) == ("cpu", "eig")
         assert client.host_operations == {"eig": 2}
         assert "operations run on the host: 2 x eig" in report(information())

@@ -19,14 +19,23 @@ import os
 import sys
 import threading
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from numr import dtypes as dt
 from numr.dtypes import DefaultDTypes, DType
 from numr.errors import RuntimeUnavailable
 from numr.runtime.device import Device
 
-__all__ = ["USED_FEATURES", "Adapter", "WgpuDevice", "adapters", "defaults_of", "dtypes_of", "why"]
+__all__ = [
+    "DEFAULTS",
+    "USED_FEATURES",
+    "Adapter",
+    "WgpuDevice",
+    "adapters",
+    "dtypes_of",
+    "feature_of",
+    "why",
+]
 
 #: Features that are asked for where an adapter has them. The others serve drawing, are experimental, or, as
 #: ``mappable-primary-buffers``, slow discrete GPUs down by their presence.
@@ -111,10 +120,16 @@ class WgpuDevice(Device):
         return f"wgpu device {self.id}"
 
 
+#: The default dtypes, on every adapter: those that all of them have, so that a program means the same on each.
+#: GPUs compute in 32 bits many times as fast as in 64, and no binding has more elements than int32 counts.
+DEFAULTS: Final = DefaultDTypes(dt.float32, dt.complex64, dt.int32, dt.int32)
+
+
 def dtypes_of(features: frozenset[str]) -> tuple[DType, ...]:
     """The dtypes that a device with these features computes with.
 
-    WGSL has 32-bit types everywhere; bool and the 8 and 16-bit integers are packed into 32-bit words.
+    WGSL has 32-bit types everywhere; bool and the 8 and 16-bit integers are packed into 32-bit words. The bits of
+    64-bit floats are worked on as 64-bit integers.
 
     Examples
     --------
@@ -124,21 +139,20 @@ def dtypes_of(features: frozenset[str]) -> tuple[DType, ...]:
     missing: set[DType] = set()
     if "shader-f16" not in features:
         missing |= {dt.float16}
-    if "shader-f64" not in features:
+    if not {"shader-f64", "shader-int64"} <= features:
         missing |= {dt.float64, dt.complex128}
     if "shader-int64" not in features:
         missing |= {dt.int64, dt.uint64}
     return tuple(dtype for dtype in dt.ALL_DTYPES if dtype not in missing)
 
 
-def defaults_of(features: frozenset[str]) -> DefaultDTypes:
-    """The default dtypes: NumPy's where the device has them, else those of half the width."""
-    has = dtypes_of(features)
-    real, complex_ = (
-        (dt.float64, dt.complex128) if dt.float64 in has else (dt.float32, dt.complex64)
-    )
-    integral = dt.int64 if dt.int64 in has else dt.int32
-    return DefaultDTypes(real, complex_, integral, integral)
+def feature_of(dtype: DType) -> str:
+    """The feature that a dtype needs, as errors name it; empty where none is needed."""
+    if dtype == dt.float16:
+        return "shader-f16"
+    if dtype in (dt.float64, dt.complex128):
+        return "shader-f64 and shader-int64"
+    return "shader-int64" if dtype in (dt.int64, dt.uint64) else ""
 
 
 def adapters() -> tuple[Adapter, ...]:

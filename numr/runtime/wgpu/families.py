@@ -11,7 +11,7 @@ from numr.layout import Layout
 from numr.runtime.client import RuntimeClient
 from numr.runtime.device import Device
 from numr.runtime.storage import DeviceArray, Storage
-from numr.runtime.wgpu.devices import defaults_of, dtypes_of
+from numr.runtime.wgpu.devices import DEFAULTS, dtypes_of
 from numr.runtime.wgpu.launch import DeviceContext
 from numr.runtime.wgpu.memory import WgpuAllocator
 from numr.runtime.wgpu.runtime import WgpuRuntime
@@ -29,13 +29,12 @@ class Families(RuntimeClient[DeviceArray]):
     """
 
     runtime: ClassVar[type[WgpuRuntime]] = WgpuRuntime
+    defaults = DEFAULTS
 
     def __init__(self, device: Device) -> None:
         super().__init__(device)
         self.context = DeviceContext(device, self.runtime)
-        features = self.context.features
-        self.dtypes = dtypes_of(features)
-        self.defaults = defaults_of(features)
+        self.dtypes = dtypes_of(self.context.features)
 
     @property
     def allocator(self) -> WgpuAllocator:
