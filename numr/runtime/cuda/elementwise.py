@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from numr import dtypes as dt
 from numr.codegen import cuda
-from numr.codegen.elementwise import Operand, expression, operand
+from numr.codegen.calls import Formula, call_of
+from numr.codegen.elementwise import operand
 from numr.codegen.expr import Expr
 from numr.dtypes import DType, Kind
-from numr.ir.ops import SELECT, Op
+from numr.ir.ops import Op
 from numr.layout import broadcast_shapes
 from numr.runtime.cuda import texts
 from numr.runtime.cuda.texts import BLOCK, Walk
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["Elementwise", "of_operation"]
 
 Array = Any
-#: Expressions of the result from those of the operands.
-Formula = Callable[..., Operand]
 
 #: Up to this many operations one thread computes several elements, so that more memory is under way.
 _SMALL_CODE: Final = 128
@@ -213,22 +211,8 @@ class Elementwise:
 
 def of_operation(context: DeviceContext, op: Op, kinds: tuple[Kind, ...]) -> Elementwise:
     """An operation of the op table for operands of given dtypes and scalar types."""
-    compute, result = op.signature(kinds, context.defaults)
-    sources = []
-    targets = []
-    for i, kind in enumerate(kinds):
-        target = dt.bool_ if op is SELECT and i == 0 else compute
-        targets.append(target)
-        sources.append((kind, True) if isinstance(kind, np.dtype) else (target, False))
-
-    def formula(*operands: Operand) -> Operand:
-        converted = [
-            texts.taken(x, source, target)
-            for x, (source, _), target in zip(operands, sources, targets, strict=True)
-        ]
-        return expression(op, compute, *converted)
-
-    return Elementwise(context, op.name, sources, result, formula)
+    call = call_of(op, kinds, op.signature(kinds, context.defaults))
+    return Elementwise(context, op.name, call.sources, call.result, call.formula)
 
 
 def _scalar_maker(dtype: DType) -> Callable[[Any], Any]:

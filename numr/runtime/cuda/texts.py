@@ -9,7 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from numr.codegen import cuda
-from numr.codegen.elementwise import Complex, Operand, convert, scalar_of
+from numr.codegen.calls import taken
+from numr.codegen.elementwise import scalar_of
 from numr.dtypes import DType
 from numr.layout.strides import merge_axes
 
@@ -93,13 +94,6 @@ def store(target: str, dtype: DType, results: Sequence[str]) -> str:
     if dtype.name == "float16":
         value = f"numr_to_half({value})"
     return f"{target} = ({memory_type(dtype)})({value});"
-
-
-def taken(value: Operand, source: DType, target: DType) -> Operand:
-    """``convert``, and of a complex number that becomes a real one its real part."""
-    if isinstance(value, Complex) and target.kind not in "bc":
-        value, source = value.re, np.dtype(f"f{source.itemsize // 2}")
-    return convert(value, source, target)
 
 
 class Walk:

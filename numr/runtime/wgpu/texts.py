@@ -15,7 +15,8 @@ from typing import Final
 import numpy as np
 
 from numr.codegen import wgsl
-from numr.codegen.elementwise import Complex, Operand, convert, scalar_of
+from numr.codegen.calls import taken
+from numr.codegen.elementwise import scalar_of
 from numr.dtypes import DType
 from numr.layout.strides import merge_axes
 from numr.runtime.wgpu.pipelines import StorageBuffer
@@ -28,6 +29,7 @@ __all__ = [
     "lanes",
     "load",
     "memory_type",
+    "moved_type",
     "packed",
     "prelude",
     "scalar_type",
@@ -61,6 +63,14 @@ def lanes(dtype: DType) -> int:
 def memory_type(dtype: DType) -> str:
     """The WGSL type of the elements of an array in memory, ``u32`` for words of packed elements."""
     return _MEMORY.get(dtype.name, "u32")
+
+
+def moved_type(itemsize: int) -> str:
+    """The WGSL type of elements that are moved without being looked at; every device has it.
+
+    Elements of 1 and 2 bytes share words here as well.
+    """
+    return {8: "vec2<u32>", 16: "vec4<u32>"}.get(itemsize, "u32")
 
 
 def source(name: str, dtype: DType, *, writable: bool = False) -> StorageBuffer:
@@ -146,13 +156,6 @@ def packed(dtype: DType, element: str, indent: str = "    ") -> str:
             "}",
         )
     )
-
-
-def taken(value: Operand, source: DType, target: DType) -> Operand:
-    """``convert``, and of a complex number that becomes a real one its real part."""
-    if isinstance(value, Complex) and target.kind not in "bc":
-        value, source = value.re, np.dtype(f"f{source.itemsize // 2}")
-    return convert(value, source, target)
 
 
 def prelude(types: frozenset[str]) -> str:
