@@ -37,6 +37,7 @@ __all__ = [
     "stored",
     "taken",
     "target",
+    "unpacked",
     "word",
 ]
 
@@ -103,13 +104,19 @@ def load(name: str, dtype: DType, buffer: str, index: str) -> list[str]:
     """
     count = lanes(dtype)
     if count == 1:
-        element = f"{buffer}[{index}]"
+        return unpacked(name, dtype, f"{buffer}[{index}]", index)
+    return unpacked(name, dtype, f"{buffer}[{index} >> {count.bit_length() - 1}u]", index)
+
+
+def unpacked(name: str, dtype: DType, element: str, index: str) -> list[str]:
+    """What :func:`load` gives, from WGSL of what is in memory: ``element``, or the word that it is packed in."""
+    count = lanes(dtype)
+    if count == 1:
         if dtype.kind == "c":
             return [f"let {name}_re = {element}.x;", f"let {name}_im = {element}.y;"]
         return [f"let {name} = {element};"]
-    shift, bits = count.bit_length() - 1, 32 // count
+    bits = 32 // count
     place = f"{bits}u * ({index} & {count - 1}u)"
-    element = f"{buffer}[{index} >> {shift}u]"
     if dtype.kind == "i":
         return [f"let {name} = extractBits(bitcast<i32>({element}), {place}, {bits}u);"]
     value = f"(({element} >> ({place})) & {(1 << bits) - 1}u)"
