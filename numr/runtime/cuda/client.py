@@ -27,6 +27,7 @@ from numr.runtime.cuda.runtime import CudaRuntime
 from numr.runtime.cuda.scans import scan_into
 from numr.runtime.cuda.searching import search_into
 from numr.runtime.device import Device
+from numr.runtime.integer_comparisons import comparing
 from numr.runtime.storage import Storage
 
 Array = Any
@@ -205,27 +206,8 @@ class CudaClient(LinalgFamilies, ArrayLibClient):
 
     # ------------------------------------------------------------- elementwise
     def elementwise_loop(self, op: Op, kinds: tuple[Kind, ...]) -> Loop:
-        operation = self._operation(op, kinds)
-        compare = formulas.COMPARISONS.get(op)
-        # By identity: the dtype int64 is equal to int.
-        scalars = [i for i, kind in enumerate(kinds) if kind is int]
-        if compare is None or not scalars:
-            return operation
         compute = op.signature(kinds, self.defaults).compute
-        if compute.kind not in "iu":
-            return operation
-        # A Python integer beyond the dtype is comparable all the same: as to all elements, so to 0.
-        info = dt.iinfo_of(compute)
-        position = scalars[0]
-
-        def loop(*operands: Any) -> Array:
-            value = operands[position]
-            if info.min <= value <= info.max:
-                return operation(*operands)
-            answer = compare(0, value) if position else compare(value, 0)
-            return self.full(operands[1 - position].shape, answer, dt.bool_)
-
-        return loop
+        return comparing(op, kinds, compute, self._operation(op, kinds), self.full)
 
     def elementwise_into(
         self, op: Op, kinds: tuple[Kind, ...], operands: tuple[Any, ...], target: Array

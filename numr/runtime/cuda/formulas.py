@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from numr import dtypes as dt
 from numr.codegen import expr as ex
@@ -12,25 +10,13 @@ from numr.codegen.elementwise import Complex, Operand
 from numr.codegen.expr import Expr
 from numr.codegen.libm.formats import is_nan
 from numr.dtypes import DType
-from numr.ir import ops
-from numr.ir.ops import Op
 from numr.runtime.cuda import texts
 from numr.runtime.cuda.elementwise import Elementwise
 
 if TYPE_CHECKING:
     from numr.runtime.cuda.context import DeviceContext
 
-__all__ = ["COMPARISONS", "ascending_key", "iota", "reversed_key"]
-
-#: Python's functions of the comparisons.
-COMPARISONS: Final[dict[Op, Callable[[int, int], bool]]] = {
-    ops.EQUAL: operator.eq,
-    ops.NOT_EQUAL: operator.ne,
-    ops.LESS: operator.lt,
-    ops.LESS_EQUAL: operator.le,
-    ops.GREATER: operator.gt,
-    ops.GREATER_EQUAL: operator.ge,
-}
+__all__ = ["ascending_key", "iota", "reversed_key"]
 
 
 def iota(context: DeviceContext, dtype: DType) -> Elementwise:
