@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 from numr.config import config
 from numr.dtypes import ALL_DTYPES, DefaultDTypes, DType, Kind, Scalar
 from numr.errors import BackendLimitation, UnsupportedDType
-from numr.ir.ops import Op, Reduction
+from numr.ir.ops import Op, Reduction, Signature
 from numr.layout import Layout
 
 if TYPE_CHECKING:
@@ -131,6 +131,19 @@ class RuntimeClient(ABC, Generic[A]):
                 f"{', '.join(str(d) for d in self.dtypes)}. Ask for one of these with dtype=."
             )
         return dtype
+
+    def signature(self, op: Op, kinds: tuple[Kind, ...]) -> Signature:
+        """The dtypes of a call of an operation, all of which the device has; see ``Op.signature``.
+
+        Raises
+        ------
+        DTypeError
+            If the operands do not promote, or the operation is not defined for their dtype.
+        UnsupportedDType
+            If they promote to a dtype that the device has not.
+        """
+        signature = op.signature(kinds, self.defaults)
+        return Signature(*(self.require_dtype(dtype, op.name) for dtype in signature))
 
     # --------------------------------------------------- storage and host data
     @abstractmethod

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from numr.runtime.wgpu.families import Families
+from numr.runtime.wgpu.creation import Creation
+from numr.runtime.wgpu.exchange import Exchange
+from numr.runtime.wgpu.moving import Moving
 
 __all__ = ["WgpuClient"]
 
 
-class WgpuClient(Families):
+class WgpuClient(
+    Creation,
+    Moving,
+    Exchange,
+):
     """Dispatches operations on a WebGPU device."""

@@ -95,8 +95,9 @@ def gather(
     elem_size: int,
     target: Any,
     available: int,
+    target_offset: int = 0,
 ) -> None:
-    """Copy the elements of a view to the start of a buffer, in C order.
+    """Copy the elements of a view to a buffer, in C order.
 
     Parameters
     ----------
@@ -108,15 +109,17 @@ def gather(
         The view, which lies inside the source: strides in elements.
     available : int
         Bytes of the target that are anybody's.
+    target_offset : int
+        Where in the target they go.
     """
     layout = Layout(tuple(shape), tuple(strides)).collapse()
     size = layout.size * elem_size
     if size == 0:
         return
-    if layout.is_contiguous and source is not target:
+    if layout.is_contiguous and source is not target and not target_offset:
         copy_bytes(opened, source, byte_offset, target, size, available)
     else:
-        _gather(opened, source, layout, byte_offset, elem_size, target, 0)
+        _gather(opened, source, layout, byte_offset, elem_size, target, target_offset)
 
 
 def _gather(

@@ -57,33 +57,25 @@ class Families(RuntimeClient[DeviceArray]):
         return not array.storage.readonly
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> DeviceArray:
-        self.require_dtype(dtype, "empty")
-        return self.context.empty(shape, dtype)
+        return self.context.empty(shape, self.require_dtype(dtype, "empty"))
 
     def copy(self, array: DeviceArray) -> DeviceArray:
-        result = self.empty(array.shape, array.dtype)
-        itemsize = array.itemsize
-        self.runtime.copy_strided(
-            array.storage.handle,
-            array.offset * itemsize,
-            result.storage.handle,
-            array.shape,
-            array.strides,
-            itemsize,
-            self.device,
-        )
-        return result
+        return self.context.contiguous(array)
 
     def from_host(self, array: np.ndarray[Any, Any], *, copy: bool) -> DeviceArray:
-        self.require_dtype(array.dtype, "asarray")
-        result = self.empty(array.shape, array.dtype)
-        contiguous: Any = np.ascontiguousarray(array)
-        self.runtime.copy_to_device(contiguous, result.storage.handle, self.device)
+        dtype = self.require_dtype(array.dtype.newbyteorder("="), "asarray")
+        result = self.context.empty(array.shape, dtype)
+        if array.size:
+            contiguous: Any = np.ascontiguousarray(array, dtype)
+            self.runtime.copy_to_device(contiguous, result.storage.handle, self.device)
         return result
 
     def to_host(self, array: DeviceArray) -> np.ndarray[Any, Any]:
-        if array.offset or not array.layout.is_contiguous:
-            array = self.copy(array)
-        result: Any = np.empty(array.shape, array.dtype)
-        self.runtime.copy_from_device(array.storage.handle, result, self.device)
-        return np.asarray(result)
+        result: np.ndarray[Any, Any] = np.empty(array.shape, array.dtype)
+        if result.size:
+            if not array.layout.is_contiguous:
+                array = self.copy(array)
+            buffer = self.context.buffer(array, "to_host")
+            data = result.reshape(-1).view(np.uint8)
+            self.context.opened.staging.read(buffer, data, array.offset * array.itemsize)
+        return result

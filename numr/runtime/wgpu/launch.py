@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from numr import dtypes as dt
 from numr.errors import BackendLimitation
 from numr.layout import Layout
 from numr.runtime.storage import DeviceArray, Storage
+from numr.runtime.wgpu.copies import gather
 from numr.runtime.wgpu.queue import Binding, grid
 from numr.runtime.wgpu.runtime import WgpuRuntime
 from numr.runtime.wgpu.texts import WORKGROUP
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from numr.runtime.wgpu.pipelines import KernelText
 
 __all__ = ["Bound", "DeviceContext"]
+
+#: Layouts of new arrays that are kept.
+_KEPT_LAYOUTS: Final = 1024
 
 
 class Bound(NamedTuple):
@@ -53,6 +58,8 @@ class DeviceContext:
         Whether the adapter is software: shared memory and many workgroups do not pay there.
     max_binding : int
         Bytes that one binding of a buffer has at most.
+    alignment : int
+        What bindings start at multiples of.
     features : frozenset of str
         Features of WebGPU in use.
     limits : dict of str to int
@@ -72,17 +79,96 @@ class DeviceContext:
             self.limits["max-storage-buffer-binding-size"] // self.alignment * self.alignment
         )
         self.max_groups = self.limits["max-compute-workgroups-per-dimension"]
+        self.table = self.allocator.table
+        self._layouts: dict[tuple[int, ...], Layout] = {}
 
     @property
     def opened(self) -> OpenDevice:
         """The open device, with ``queue`` and ``pipelines``."""
-        return self.allocator.table.opened or self.allocator.open_device()
+        return self.table.opened or self.allocator.open_device()
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> DeviceArray:
         """A new C-contiguous array, in a buffer of its own, whose elements are arbitrary."""
-        size = math.prod(shape) * dtype.itemsize
-        storage = Storage.allocate(size, self.device, self.runtime)
-        return DeviceArray(storage, Layout.contiguous(shape), dtype)
+        layout = self._layouts.get(shape)
+        if layout is None:
+            if len(self._layouts) >= _KEPT_LAYOUTS:
+                self._layouts.clear()
+            layout = self._layouts[shape] = Layout.contiguous(shape)
+        return self.fresh(layout, math.prod(shape) * dtype.itemsize, dtype)
+
+    def fresh(self, layout: Layout, nbytes: int, dtype: DType) -> DeviceArray:
+        """A new array of a C-contiguous layout without offset, and of as many bytes."""
+        block = self.allocator.take(nbytes)
+        return DeviceArray(Storage(block.ptr, nbytes, self.device, self.runtime), layout, dtype)
+
+    def is_shared(self, layout: Layout) -> bool:
+        """Whether :meth:`empty` gives new arrays of the shape this very layout."""
+        return self._layouts.get(layout.shape) is layout
+
+    def contiguous(self, array: DeviceArray, shape: tuple[int, ...] | None = None) -> DeviceArray:
+        """A new C-contiguous array of the same elements, broadcast to ``shape``."""
+        layout = array.layout if shape is None else array.layout.broadcast_to(shape)
+        result = self.empty(layout.shape, array.dtype)
+        self._copy(array, layout, result)
+        return result
+
+    def joined(self, arrays: Sequence[DeviceArray], slots: Sequence[int]) -> list[DeviceArray]:
+        """Copies of arrays, C-contiguous and with one buffer for all that have the same number in ``slots``."""
+        ends = dict.fromkeys(slots, 0)
+        offsets = []
+        for slot, array in zip(slots, arrays, strict=True):
+            offsets.append(ends[slot])
+            ends[slot] += array.nbytes + self.alignment - 1 & -self.alignment
+        storages = {slot: self.empty((size,), dt.uint8).storage for slot, size in ends.items()}
+        result = []
+        for slot, array, offset in zip(slots, arrays, offsets, strict=True):
+            layout = Layout.contiguous(array.shape, offset // array.itemsize)
+            result.append(DeviceArray(storages[slot], layout, array.dtype))
+            self._copy(array, array.layout, result[-1])
+        return result
+
+    def _copy(self, source: DeviceArray, layout: Layout, target: DeviceArray) -> None:
+        """Copy what a layout describes in an array's storage to a C-contiguous array, at a multiple of 4 bytes."""
+        itemsize = source.itemsize
+        start = layout.offset * itemsize
+        buffers = self.buffer(source, "copy"), self.buffer(target, "copy")
+        gather(
+            self.opened,
+            buffers[0],
+            start,
+            layout.shape,
+            layout.strides,
+            itemsize,
+            buffers[1],
+            target.storage.size,
+            target.offset * itemsize,
+        )
+
+    # ---------------------------------------------------------------------- bindings
+    def buffer(self, array: DeviceArray, function: str) -> Any:
+        """The buffer that an array lies in."""
+        return self.allocator.buffer(array.storage.handle, None, function)[0]
+
+    def aligned_start(self, array: DeviceArray) -> int | None:
+        """The byte at which an array starts, if a binding may start there."""
+        start = array.layout.offset * array.itemsize
+        return None if start % self.alignment else start
+
+    def fits(self, array: DeviceArray) -> bool:
+        """Whether one binding can hold all elements of an array."""
+        low, high = array.layout.span()
+        return (high - low) * array.itemsize + 2 * self.alignment <= self.max_binding
+
+    def bind_part(self, array: DeviceArray, first: int, count: int, function: str) -> Bound:
+        """What a kernel binds for an array of which it uses the elements from ``first`` on, by their numbers.
+
+        That is all of the array where it fits, else these elements of an array that is C-contiguous. In both cases
+        ``start`` is where the array itself starts, which lies before the binding in the latter.
+        """
+        if self.fits(array):
+            return self.bind(array, function)
+        start = array.layout.offset
+        return self.bind_range(array, start + first, start + first + count, start, function)
 
     def bind(self, array: DeviceArray, function: str) -> Bound:
         """What a kernel binds for an array that is not empty.

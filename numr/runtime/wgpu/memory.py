@@ -71,14 +71,15 @@ class BufferTable:
         Bytes of buffers that were given back since the device was last made to take them.
     exhausted : bool
         Whether the device has refused memory since this was last set to false.
+    buffers : dict of int to GPUBuffer or None
+        The buffers by their numbers; None for those of a device that is gone.
     """
 
     def __init__(self) -> None:
         self.opened: OpenDevice | None = None
         self.dropped = 0
         self.exhausted = False
-        # None for buffers of a device that is gone.
-        self._buffers: dict[int, Any] = {}
+        self.buffers: dict[int, Any] = {}
         self._numbers = itertools.count(1)
 
     def allocate(self, size: int) -> int:
@@ -96,26 +97,26 @@ class BufferTable:
                 raise MemoryError from None
             raise
         number = next(self._numbers)
-        self._buffers[number] = buffer
+        self.buffers[number] = buffer
         return number
 
     def deallocate(self, ptr: int, size: int) -> None:
         """Drop a buffer; it goes when the device has done all work with it."""
-        if self._buffers.pop(ptr) is not None:
+        if self.buffers.pop(ptr) is not None:
             self.dropped += size
 
     def get(self, ptr: int) -> Any:
         """The buffer of a number; None if its device is gone, KeyError if there is none."""
-        return self._buffers[ptr]
+        return self.buffers[ptr]
 
     def close(self, *, forked: bool) -> None:
         """Forget all buffers and keep their numbers."""
         self.opened = None
         self.dropped = 0
         if forked:
-            abandon(list(self._buffers.values()))
-        for number in list(self._buffers):
-            self._buffers[number] = None
+            abandon(list(self.buffers.values()))
+        for number in list(self.buffers):
+            self.buffers[number] = None
 
 
 class WgpuAllocator(CachingAllocator):

@@ -79,7 +79,9 @@ class Queue:
         self._limits = adapter.limits
         self._lost: str | None = None
         self._records: list[Dispatch | Copy] = []
-        self._touched: set[Any] = set()  # buffers of the records
+        # Buffers of the first records; of how many, see _touches.
+        self._touched: set[Any] = set()
+        self._searched = 0
         self._bytes = 0
         self._written = 0
         self._write_batch = 0
@@ -125,14 +127,27 @@ class Queue:
         self._check_alive()
         record = Dispatch(kernel, list(bindings), bytes(params), groups)
         traffic = self._check(record)
-        if 0 in groups:
-            return
+        if 0 not in groups:
+            self.record(record, traffic)
+
+    def record(self, record: Dispatch, traffic: int) -> None:
+        """Record a dispatch that fits its kernel and the device's limits, which its maker has seen to.
+
+        Parameters
+        ----------
+        record : Dispatch
+            What to run, with at least one workgroup.
+        traffic : int
+            Bytes that it binds.
+        """
+        if self._lost is not None:
+            raise lost(self._device, self._lost)
         with self.lock:
-            self._records.append(record)
-            self._touched.update(binding[0] for binding in bindings)
+            records = self._records
+            records.append(record)
             self._bytes += traffic
             self.dispatches += 1
-            if len(self._records) >= BATCH_RECORDS or self._bytes >= BATCH_BYTES:
+            if len(records) >= BATCH_RECORDS or self._bytes >= BATCH_BYTES:
                 self.flush()
 
     def copy(
@@ -151,7 +166,6 @@ class Queue:
             return
         with self.lock:
             self._records.append(Copy(source, source_offset, target, target_offset, size))
-            self._touched.update((source, target))
             self._bytes += 2 * size
             if len(self._records) >= BATCH_RECORDS or self._bytes >= BATCH_BYTES:
                 self.flush()
@@ -164,7 +178,7 @@ class Queue:
         _check_range("write", buffer, offset, data.size)
         with self.lock, self.errors():
             # The device takes written bytes before the commands of the next submission.
-            if buffer in self._touched:
+            if self._touches(buffer):
                 self.flush()
             for start in range(0, data.size, _PIECE):
                 piece = data[start : start + _PIECE]
@@ -175,6 +189,13 @@ class Queue:
                     if self._write_batch:
                         self._api.wait(self._write_batch)
                     self._write_batch = self.flush()
+
+    def _touches(self, buffer: Any) -> bool:
+        """Whether a record reads or writes a buffer."""
+        for record in self._records[self._searched :]:
+            self._touched.update(_buffers(record))
+        self._searched = len(self._records)
+        return buffer in self._touched
 
     def _check(self, record: Dispatch) -> int:
         """Check a dispatch; returns how many bytes it binds."""
@@ -233,13 +254,14 @@ class Queue:
                 with self._submission():
                     records, self._records = self._records, []
                     self._touched = set()
+                    self._searched = 0
                     self._bytes = self._written = 0
                     try:
                         self._submit(records)
                     except BaseException:
                         # What is left was interrupted before the device had it; refused work was dropped.
                         self._records[:0] = records
-                        self._touched.update(buffer for r in records for buffer in _buffers(r))
+                        self._searched = 0
                         raise
                 self._throttle()
             return self.last

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from numr.runtime.wgpu.native import Copy, PublicApi
 
 if TYPE_CHECKING:
@@ -39,15 +41,21 @@ class Staging:
         self._api = api
         self._free: dict[int, deque[Any]] = {}
 
-    def read(self, buffer: Any, target: Bytes) -> None:
-        """Fill ``target`` from the start of a buffer, when all work recorded before is done."""
+    def read(self, buffer: Any, target: Bytes, first: int = 0) -> None:
+        """Fill ``target`` from a buffer, from the byte ``first`` on, when all work recorded before is done."""
+        if first % 4:
+            # Copies start at whole words.
+            words = np.empty(target.size + first % 4, np.uint8)
+            self.read(buffer, words, first & -4)
+            np.copyto(target, words[first % 4 :])
+            return
         waiting: deque[tuple[Any, Any, int, Bytes, int]] = deque()
         for start in range(0, target.size, PIECE):
             part = target[start : start + PIECE]
             size = part.size + 3 & -4  # the buffer is larger than what was asked of it
             staging = self._take(size)
             with self._queue.lock:
-                self._queue.copy(buffer, start, staging, 0, size)
+                self._queue.copy(buffer, first + start, staging, 0, size)
                 number = self._queue.flush()
                 mapping = self._api.map(staging, size)
             waiting.append((staging, mapping, number, part, size))

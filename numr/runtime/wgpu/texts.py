@@ -223,6 +223,20 @@ class Parameters:
         head = [0, *named] + [0] * (self._head - 1 - self._names)
         return self._format.pack(*head, *rest, *[0] * (4 * self._vectors - len(rest)))
 
+    def packer(self, formats: str) -> struct.Struct:
+        """The parameters as a struct whose first members are ``zero`` and the fields, up to the words of the array.
+
+        Parameters
+        ----------
+        formats : str
+            Codes of :mod:`struct` for what the array begins with; the rest of it is zero.
+        """
+        known = struct.calcsize(f"<{formats}")
+        rest = self.size - 4 * self._head - known
+        return struct.Struct(
+            f"<{self._names + 1}I{4 * (self._head - 1 - self._names)}x{formats}{rest}x"
+        )
+
 
 def invocation(size: int = WORKGROUP, name: str = "main") -> str:
     """The line that a kernel's function starts with, and the declaration of the invocation's number ``i``.

@@ -1,0 +1,348 @@
+"""Elementwise kernels: an expression of the op table on arrays of any strides and on scalars.
+
+Small formulas have a kernel that works on four neighbouring elements at once, for operands that lie as the result
+does. The other kernel takes any strides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from numr import dtypes as dt
+from numr.codegen import expr as ex
+from numr.codegen.calls import Formula, call_of
+from numr.codegen.elementwise import Complex, Operand
+from numr.codegen.expr import F32, U32, Expr
+from numr.dtypes import DType, Kind
+from numr.ir.ops import SELECT, Op, Signature
+from numr.layout import Layout, broadcast_shapes
+from numr.runtime.storage import DeviceArray
+from numr.runtime.wgpu import scalars, texts, vectors
+from numr.runtime.wgpu.elementwise_texts import Texts
+from numr.runtime.wgpu.native import Dispatch
+from numr.runtime.wgpu.ranges import is_whole, overlaps
+from numr.runtime.wgpu.texts import Walk
+
+if TYPE_CHECKING:
+    from numr.runtime.wgpu.launch import DeviceContext
+    from numr.runtime.wgpu.opened import OpenDevice
+    from numr.runtime.wgpu.pipelines import Kernel
+    from numr.runtime.wgpu.queue import Binding
+
+__all__ = ["Elementwise", "of_operation"]
+
+#: Elements of one dispatch, so that all numbers of elements and bytes fit into 32 bits.
+_MOST: Final = 1 << 31
+#: Layouts whose dispatches are kept prepared.
+_KEPT: Final = 64
+
+
+class _Prepared(NamedTuple):
+    """A dispatch over all of some whole arrays of one layout, but for the buffers and the scalars."""
+
+    opened: OpenDevice
+    kernel: Kernel
+    layout: Layout
+    nbytes: int
+    sizes: tuple[int, ...]
+    pack: Callable[..., bytes]
+    header: tuple[int, ...]
+    params: bytes
+    groups: tuple[int, int, int]
+    traffic: int
+
+
+class Elementwise:
+    """One formula for operands of given kinds, made ready for a device.
+
+    Parameters
+    ----------
+    context : DeviceContext
+        The device.
+    name : str
+        The operation, for errors.
+    sources : sequence of (dtype, bool)
+        For each operand the dtype of its elements, and whether it is an array; else it is a scalar of that dtype.
+    result : dtype
+        Of the result's elements.
+    formula : callable
+        Makes the result's expression from the operands'. It may use the variable ``i`` of type u32, the number of
+        the element.
+    """
+
+    def __init__(
+        self,
+        context: DeviceContext,
+        name: str,
+        sources: Sequence[tuple[DType, bool]],
+        result: DType,
+        formula: Formula,
+    ) -> None:
+        self.context = context
+        self.name = name
+        self.sources = tuple(sources)
+        self.result = result
+        self._arrays = tuple(i for i, (_, is_array) in enumerate(sources) if is_array)
+        self._makers = tuple(
+            (i, scalars.maker(dtype)) for i, (dtype, is_array) in enumerate(sources) if not is_array
+        )
+        self._itemsizes = (*(sources[i][0].itemsize for i in self._arrays), result.itemsize)
+        self._texts = Texts(sources, result, formula)
+        # By the identity of their layouts, which they keep alive.
+        self._prepared: dict[int, _Prepared] = {}
+
+    def __call__(self, *operands: Any) -> DeviceArray:
+        """The result on broadcast operands, in a new array."""
+        arrays = operands if not self._makers else [operands[i] for i in self._arrays]
+        layout = arrays[0].layout
+        prepared = self._prepared.get(id(layout))
+        if prepared is not None:
+            for array in arrays:
+                if array.layout is not layout:
+                    break
+            else:
+                out = self._run_prepared(prepared, operands, arrays)
+                if out is not None:
+                    return out
+        return self._general(operands, arrays)
+
+    def _run_prepared(
+        self, prepared: _Prepared, operands: Sequence[Any], arrays: Sequence[DeviceArray]
+    ) -> DeviceArray | None:
+        """The result on whole arrays of the prepared layout; None if the device is not the same any more."""
+        opened, kernel, layout, nbytes, sizes, pack, header, params, groups, traffic = prepared
+        context = self.context
+        table = context.table
+        if table.opened is not opened:
+            self._prepared.clear()
+            return None
+        if self._makers:
+            params = pack(*header, *self._values(operands))
+        out = context.fresh(layout, nbytes, self.result)
+        buffers = table.buffers
+        bindings = []
+        for array, size in zip((*arrays, out), sizes, strict=True):
+            buffer = buffers[array.storage.handle]
+            if buffer is None:
+                return None
+            bindings.append((buffer, 0, size))
+        opened.queue.record(Dispatch(kernel, bindings, params, groups), traffic)
+        return out
+
+    def _general(self, operands: Sequence[Any], arrays: Sequence[DeviceArray]) -> DeviceArray:
+        """The result on any operands, in a new array."""
+        shape = arrays[0].shape if arrays else ()
+        if any(array.shape != shape for array in arrays):
+            shape = broadcast_shapes(*(array.shape for array in arrays), function=self.name)
+        if len(shape) > 1 and _in_fortran_order(arrays, shape):
+            turned = [_turned(x) if i in self._arrays else x for i, x in enumerate(operands)]
+            return _turned(self(*turned))
+        out = self.context.empty(shape, self.result)
+        self._run(operands, arrays, out, fresh=True)
+        return out
+
+    def fill(self, operands: Sequence[Any], out: DeviceArray) -> bool:
+        """Write the result into an array; if that is possible at once, and nothing is written otherwise.
+
+        An operand may be the array itself, but not overlap it otherwise.
+        """
+        arrays = [operands[i] for i in self._arrays]
+        whole = is_whole(out)
+        if any(overlaps(array, out) for array in arrays):
+            return False
+        if not whole and (
+            # Words that elements share with others, or with each other, are not written by elements.
+            out.itemsize < 4 or out.layout.has_internal_overlap or not self.context.fits(out)
+        ):
+            return False
+        self._run(operands, arrays, out, fresh=whole)
+        return True
+
+    # -------------------------------------------------------------------- running
+    def _values(self, operands: Sequence[Any]) -> list[int | float]:
+        return [number for i, make in self._makers for number in make(operands[i])]
+
+    def _run(
+        self,
+        operands: Sequence[Any],
+        arrays: Sequence[DeviceArray],
+        out: DeviceArray,
+        *,
+        fresh: bool,
+    ) -> None:
+        """Write the result into an array; into a ``fresh`` one by whole pieces, past its end as well."""
+        size = out.size
+        if not size:
+            return
+        shape = out.shape
+        context = self.context
+        aliased = any(array.storage.handle == out.storage.handle for array in arrays)
+        if (
+            fresh
+            and self._texts.is_small
+            and all(array.shape == shape and array.layout.is_contiguous for array in arrays)
+        ):
+            starts = [context.aligned_start(array) for array in (*arrays, out)]
+            if None not in starts:
+                self._run_flat(operands, arrays, out, starts, aliased)
+                return
+        self._run_strided(operands, arrays, out, fresh=fresh, aliased=aliased)
+
+    def _run_flat(
+        self,
+        operands: Sequence[Any],
+        arrays: Sequence[DeviceArray],
+        out: DeviceArray,
+        starts: Sequence[Any],
+        aliased: bool,
+    ) -> None:
+        context = self.context
+        opened = context.opened
+        text, pack = self._texts.flat(aliased)
+        kernel = opened.pipelines.get(text)
+        values = self._values(operands)
+        size = out.size
+        step = self._step(max(self._itemsizes))
+        buffers = [context.buffer(array, self.name) for array in (*arrays, out)]
+        for first in range(0, size, step):
+            count = min(step, size - first)
+            groups, row = context.grid(-(-count // vectors.WIDTH))
+            header = (0, count, row, first)
+            params = pack(*header, *values)
+            bindings = []
+            for buffer, begin, itemsize in zip(buffers, starts, self._itemsizes, strict=True):
+                start = begin + first * itemsize
+                bindings.append(
+                    (buffer, start, min(count * itemsize + 63 & -64, buffer.size - start))
+                )
+            opened.queue.dispatch(kernel, bindings, params, groups)
+        layout = out.layout
+        if (
+            size <= step
+            and not aliased
+            and context.is_shared(layout)
+            and all(array.layout is layout for array in arrays)
+        ):
+            if len(self._prepared) >= _KEPT:
+                self._prepared.clear()
+            sizes = tuple(binding[2] for binding in bindings)
+            nbytes = size * self.result.itemsize
+            self._prepared[id(layout)] = _Prepared(
+                *(opened, kernel, layout, nbytes, sizes),
+                *(pack, header, params, groups, sum(sizes)),
+            )
+
+    def _step(self, itemsize: int) -> int:
+        """Elements of one dispatch, such that the bindings of the next are aligned."""
+        unit = self.context.alignment
+        return min(self.context.max_binding // itemsize, _MOST) // unit * unit
+
+    def _run_strided(
+        self,
+        operands: Sequence[Any],
+        arrays: Sequence[DeviceArray],
+        out: DeviceArray,
+        *,
+        fresh: bool,
+        aliased: bool,
+    ) -> None:
+        context, shape, size = self.context, out.shape, out.size
+        step = size
+        if size > _MOST or not all(context.fits(array) for array in (*arrays, out)):
+            step = self._step(max(self._itemsizes))
+            # What is too large for one binding is bound in parts, which it has in C order alone.
+            arrays = [
+                array if context.fits(array) else context.contiguous(array, shape)
+                for array in arrays
+            ]
+        slots = self._slots()
+        joined = len(set(slots)) < len(slots)
+        if joined:
+            arrays = context.joined(arrays, slots)
+        strides = [array.layout.broadcast_to(shape).strides for array in arrays]
+        walk = Walk(shape, strides if fresh else [*strides, out.strides])
+        text, pack = self._texts.strided(walk.rank, slots, fresh=fresh, aliased=aliased)
+        values = self._values(operands)
+        for first in range(0, size, step):
+            count = min(step, size - first)
+            bindings: dict[int, Binding] = {}
+            starts = []
+            for slot, array in zip(slots, arrays, strict=True):
+                if joined:
+                    end = array.storage.size // array.itemsize
+                    bound = context.bind_range(array, 0, end, array.offset, self.name)
+                else:
+                    bound = context.bind_part(array, first, count, self.name)
+                bindings[slot], start = bound
+                starts.append(start)
+            if fresh:
+                end = first + count
+                bindings[len(slots)], _ = context.bind_range(out, first, end, 0, self.name)
+            else:
+                bindings[len(slots)], start = context.bind(out, self.name)
+                starts.append(start)
+            groups, row = context.grid(-(-count // texts.lanes(self.result)))
+            numbers = [number & 0xFFFFFFFF for number in (*starts, *walk.packed())]
+            params = pack(0, count, row, first, *values, *numbers)
+            context.run(text, list(bindings.values()), params, groups)
+
+    def _slots(self) -> tuple[int, ...]:
+        """For each array which buffer it is bound as: one of its own, or one for all of a type where these are few."""
+        arrays = len(self._arrays)
+        if arrays < self.context.limits["max-storage-buffers-per-shader-stage"]:
+            return tuple(range(arrays))
+        types = [texts.memory_type(self.sources[i][0]) for i in self._arrays]
+        return tuple(types.index(type) for type in types)
+
+
+def of_operation(
+    context: DeviceContext, op: Op, kinds: tuple[Kind, ...], signature: Signature
+) -> Elementwise:
+    """An operation of the op table for operands of given dtypes and scalar types."""
+    call = call_of(op, kinds, signature)
+    formula = call.formula
+    if op is SELECT and call.result in (dt.float32, dt.complex64):
+        formula = _choice_of_bits(call.sources, call.computed)
+    return Elementwise(context, op.name, call.sources, call.result, formula)
+
+
+def _choice_of_bits(sources: Sequence[tuple[DType, bool]], computed: Sequence[DType]) -> Formula:
+    """``where`` of floats as one of their bits: where a device flushes subnormal floats, a choice does as well."""
+
+    def chosen(condition: Expr, x: Expr, y: Expr) -> Expr:
+        return ex.bitcast(ex.select(condition, ex.bitcast(x, U32), ex.bitcast(y, U32)), F32)
+
+    def formula(*operands: Operand) -> Operand:
+        condition, x, y = (
+            texts.taken(value, source, target)
+            for value, (source, _), target in zip(operands, sources, computed, strict=True)
+        )
+        assert isinstance(condition, Expr)
+        if isinstance(x, Complex):
+            assert isinstance(y, Complex)
+            return Complex(chosen(condition, x.re, y.re), chosen(condition, x.im, y.im))
+        assert isinstance(x, Expr)
+        assert isinstance(y, Expr)
+        return chosen(condition, x, y)
+
+    return formula
+
+
+def _in_fortran_order(arrays: Sequence[DeviceArray], shape: tuple[int, ...]) -> bool:
+    """Whether all arrays lie in Fortran order, so that a result in that order is quickest; those without axes aside."""
+    with_axes = [array.layout for array in arrays if array.layout.shape]
+    if not with_axes:
+        return False
+    layout = with_axes[0]
+    return (
+        all(other.shape == shape and other.strides == layout.strides for other in with_axes)
+        and not layout.is_contiguous
+        and layout.permute(range(layout.ndim)[::-1]).is_contiguous
+    )
+
+
+def _turned(array: DeviceArray) -> DeviceArray:
+    """The view with the order of the axes reversed."""
+    layout = array.layout
+    return DeviceArray(array.storage, layout.permute(range(layout.ndim)[::-1]), array.dtype)
