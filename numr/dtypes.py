@@ -212,6 +212,7 @@ def promote_scalar(dtype: DType, scalar_type: type, defaults: DefaultDTypes) -> 
     return dtype if kind == "c" else complex_of(dtype)
 
 
+@cache
 def promote_kinds(kinds: tuple[Kind, ...], defaults: DefaultDTypes) -> DType:
     """The dtype that any mix of arrays (their dtypes) and Python scalars (their types) promotes to."""
     dtypes = [kind for kind in kinds if isinstance(kind, np.dtype)]
@@ -252,11 +253,16 @@ def category_of(dtype: DType) -> str:
     }[dtype.kind]
 
 
+_SCALAR_TYPES: Final = frozenset({bool, int, float, complex})
+
+
 def scalar_type_of(value: object) -> type | None:
     """The Python scalar type that a value counts as in promotion, None when it is no number.
 
     NumPy scalars count as Python scalars of their kind: ``x * numpy.float64(2)`` keeps ``x``'s dtype.
     """
+    if value.__class__ in _SCALAR_TYPES:
+        return value.__class__
     if isinstance(value, bool | np.bool_):
         return bool
     if isinstance(value, int | np.integer):

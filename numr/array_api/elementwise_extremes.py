@@ -9,7 +9,7 @@ from numr.dtypes import DType, Kind, finfo_of, iinfo_of, promote_kinds, scalar_t
 from numr.errors import DTypeError
 from numr.ir import ops
 from numr.layout import broadcast_shapes
-from numr.tensor.core import Tensor, call2
+from numr.tensor.core import Tensor, call2, elementwise, not_a_tensor
 from numr.tensor.primitives import copy
 
 __all__ = [
@@ -34,7 +34,7 @@ def clip(
     Returns
     -------
     Tensor
-        ``maximum(minimum(x, max), min)``, a new tensor of ``x``'s dtype and the broadcast shape.
+        ``minimum(maximum(x, min), max)``, a new tensor of ``x``'s dtype and the broadcast shape.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def clip(
     -----
     NaN in ``x`` or in a bound gives NaN. A Python number outside the dtype's range stands for the
     end of the range, so ``clip(x, -1, 300)`` leaves uint8 as it is. Where ``min`` is greater than
-    ``max`` the result is ``min``.
+    ``max`` the result is ``max``, as in NumPy.
 
     Examples
     --------
@@ -64,24 +64,28 @@ def clip(
             [3. , 3. ]], dtype=float64, device=cpu)
     """
     x = in_domain("clip", tensor("clip", x), "real-valued")
-    bounds = [bound for bound in (min, max) if bound is not None and scalar_type_of(bound) is None]
+    lower = None if min is None else _bound("min", min, x)
+    upper = None if max is None else _bound("max", max, x)
+    bounds = [bound for bound in (min, max) if isinstance(bound, Tensor)]
     if bounds:
         operands = tensors("clip", x, *bounds)
         broadcast_shapes(*(operand.shape for operand in operands), function="clip")
-    lower, upper = _bound("min", min, x), _bound("max", max, x)
-    if lower is None and upper is None:
-        return copy(x)
-    if upper is not None:
-        x = call2(ops.MINIMUM, x, upper)
-    return x if lower is None else call2(ops.MAXIMUM, x, lower)
+    if lower is None:
+        return copy(x) if upper is None else call2(ops.MINIMUM, x, upper)
+    if upper is None:
+        return call2(ops.MAXIMUM, x, lower)
+    return elementwise(ops.CLIP, x, lower, upper)
 
 
-def _bound(name: str, bound: Tensor | float | None, x: Tensor) -> Tensor | float | None:
+def _bound(name: str, bound: Tensor | float, x: Tensor) -> Tensor | float:
     """A bound of ``clip``, checked against ``x``; a scalar brought into its dtype's range."""
-    if bound is None:
-        return None
     scalar = scalar_type_of(bound)
-    kind: Kind = bound.dtype if isinstance(bound, Tensor) else scalar or type(bound)
+    if isinstance(bound, Tensor):
+        kind: Kind = bound.dtype
+    elif scalar is None:
+        raise not_a_tensor("clip", bound)
+    else:
+        kind = scalar
     try:
         dtype = promote_kinds((x.dtype, kind), x._client.defaults)
     except DTypeError as error:

@@ -105,7 +105,7 @@ def min(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
 def _extremum(function: str, kind: Reduction, x: Tensor, axis: Axes, keepdims: bool) -> Tensor:
     x = in_domain(function, tensor(function, x), "real-valued")
     axes = reduced_axes(function, x, axis)
-    if not _count(x, axes):
+    if not x.size and not _count(x, axes):
         raise ShapeError(
             f"{function}: x has shape {x.shape} and no elements along axes {axes}; at least one is "
             "needed, because nothing has no largest or smallest element."
@@ -333,17 +333,8 @@ def _mean(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
 
 def _variance(x: Tensor, axes: tuple[int, ...], correction: float, keepdims: bool) -> Tensor:
     """The variance in the dtype that it is computed in."""
-    distance = elementwise(ops.SUBTRACT, x, _mean(x, axes, keepdims=True))
-    if distance.dtype.kind == "c":
-        squares = elementwise(
-            ops.ADD,
-            elementwise(ops.SQUARE, elementwise(ops.REAL, distance)),
-            elementwise(ops.SQUARE, elementwise(ops.IMAG, distance)),
-        )
-    else:
-        squares = elementwise(ops.SQUARE, distance)
+    total = p.squared_distances(x, _mean(x, axes, keepdims=True), axes, keepdims)
     divisor = _count(x, axes) - float(correction)
-    total = p.reduce(Reduction.SUM, squares, axes, keepdims)
     return elementwise(ops.DIVIDE, total, divisor if divisor > 0 else math.nan)
 
 

@@ -186,6 +186,7 @@ FLOAT: Final[dict[str, Row]] = {
     "abs": ex.absolute,
     "add": lambda x, y: x + y,
     "ceil": ex.ceil,
+    "clip": lambda x, low, high: _minimum(_maximum(x, low), high),
     "conj": _itself,
     "divide": lambda x, y: x / y,
     "equal": ex.eq,

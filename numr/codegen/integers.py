@@ -126,6 +126,14 @@ def _plain(function: Callable[..., Expr]) -> Row:
     return row
 
 
+def _larger(x: Expr, y: Expr) -> Expr:
+    return ex.select(x < y, y, x)
+
+
+def _smaller(x: Expr, y: Expr) -> Expr:
+    return ex.select(y < x, y, x)
+
+
 _WHOLE: Final[dict[str, Row]] = dict.fromkeys(
     ("ceil", "conj", "floor", "positive", "real", "round", "trunc"), _itself
 )
@@ -141,6 +149,7 @@ INTEGER: Final[dict[str, Row]] = {
     "bitwise_or": _plain(lambda x, y: x | y),
     "bitwise_right_shift": _shift_right,
     "bitwise_xor": _plain(lambda x, y: x ^ y),
+    "clip": _plain(lambda x, low, high: _smaller(_larger(x, low), high)),
     "equal": _plain(ex.eq),
     "floor_divide": _floor_divide,
     "greater": _plain(lambda x, y: x > y),
@@ -151,8 +160,8 @@ INTEGER: Final[dict[str, Row]] = {
     "isnan": _false,
     "less": _plain(lambda x, y: x < y),
     "less_equal": _plain(lambda x, y: x <= y),
-    "maximum": _plain(lambda x, y: ex.select(x < y, y, x)),
-    "minimum": _plain(lambda x, y: ex.select(y < x, y, x)),
+    "maximum": _plain(_larger),
+    "minimum": _plain(_smaller),
     "multiply": _and_wrap(lambda x, y: x * y),
     "negative": _and_wrap(lambda x: -x),
     "not_equal": _plain(ex.ne),
@@ -171,6 +180,7 @@ BOOLEAN: Final[dict[str, Row]] = {
     "bitwise_invert": _plain(lambda x: ~x),
     "bitwise_or": _plain(lambda x, y: x | y),
     "bitwise_xor": _plain(lambda x, y: x ^ y),
+    "clip": _plain(lambda x, low, high: (x | low) & high),
     "equal": _plain(lambda x, y: ~(x ^ y)),
     "greater": _plain(lambda x, y: x & ~y),
     "greater_equal": _plain(lambda x, y: x | ~y),

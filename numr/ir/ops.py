@@ -196,6 +196,9 @@ POW = _binary("pow", "numeric")
 REMAINDER = _binary("remainder", "real numeric")
 SUBTRACT = _binary("subtract", "numeric")
 
+#: ``clip``: elements between a lower and an upper bound, of which the upper wins where they cross.
+CLIP = Op("clip", 3, "real-valued")
+
 #: ``where``: a boolean condition, then the two operands that promote together.
 SELECT = Op("where", 3, "any")
 
@@ -213,3 +216,6 @@ class Reduction(Enum):
     MIN = "min"
     ANY = "any"
     ALL = "all"
+
+    # Members are equal by identity; Enum's own hash is a call of Python code.
+    __hash__ = object.__hash__

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 from numr.config import config
 from numr.dtypes import ALL_DTYPES, DefaultDTypes, DType, Kind, Scalar
 from numr.errors import BackendLimitation, UnsupportedDType
+from numr.ir import ops
 from numr.ir.ops import Op, Reduction, Signature
 from numr.layout import Layout
 
@@ -296,6 +297,26 @@ class RuntimeClient(ABC, Generic[A]):
         self, kind: Reduction, array: A, axes: tuple[int, ...], keepdims: bool, dtype: DType
     ) -> A:
         """Reduce over axes, computing in ``dtype``; ``max`` and ``min`` propagate NaN."""
+
+    def squared_distances(self, array: A, center: A, axes: tuple[int, ...], keepdims: bool) -> A:
+        """Sum over axes the squared absolute values of ``array - center``, which broadcast to ``array``'s shape.
+
+        Composed of other families; a runtime that needs no array of the distances overrides it.
+        """
+
+        def run(op: Op, *operands: A) -> A:
+            kinds = tuple(x.dtype for x in operands)
+            loop = self.loops.get((op, *kinds)) or self.elementwise_loop(op, kinds)
+            result: A = loop(*operands)
+            return result
+
+        distance = run(ops.SUBTRACT, array, center)
+        if distance.dtype.kind == "c":
+            parts = (run(ops.SQUARE, run(part, distance)) for part in (ops.REAL, ops.IMAG))
+            squares = run(ops.ADD, *parts)
+        else:
+            squares = run(ops.SQUARE, distance)
+        return self.reduce(Reduction.SUM, squares, axes, keepdims, squares.dtype)
 
     @abstractmethod
     def argreduce(self, kind: Reduction, array: A, axis: int, keepdims: bool) -> A:

@@ -104,6 +104,12 @@ def reduce(
     )
 
 
+def squared_distances(x: Tensor, center: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
+    """Sum over axes of the squared absolute values of ``x - center``, which broadcasts to ``x``'s shape."""
+    client = x._client
+    return wrap(call(client, "squared_distances", x._data, center._data, axes, keepdims), client)
+
+
 def argreduce(kind: Reduction, x: Tensor, axis: int, keepdims: bool) -> Tensor:
     """Index of the first maximum or minimum along an axis."""
     return wrap(call(x._client, "argreduce", kind, x._data, axis, keepdims), x._client)

@@ -118,6 +118,7 @@ RATIONAL: dict[str, Function] = {
     "abs": abs,
     "add": operator.add,
     "ceil": math.ceil,
+    "clip": lambda x, low, high: min(max(x, low), high),
     "conj": lambda x: x,
     "copysign": lambda x, y: abs(x) if y > 0 else -abs(x),
     "divide": operator.truediv,

@@ -90,7 +90,7 @@ def booleans() -> Array:
 
 
 def operands(dtype: np.dtype[Any], arity: int, seed: int) -> tuple[Array, ...]:
-    """Operands of one dtype and length; two operands meet in all combinations of their first few elements as well."""
+    """Operands of one dtype and length; several meet in all combinations of a few elements too."""
     if dtype.kind == "b":
         return tuple(
             np.asarray(x) for x in zip(*itertools.product([False, True], repeat=arity), strict=True)
@@ -99,9 +99,11 @@ def operands(dtype: np.dtype[Any], arity: int, seed: int) -> tuple[Array, ...]:
     first = draw(dtype, seed)
     if arity == 1:
         return (first,)
-    second = draw(dtype, seed + 1)
-    np.random.default_rng(seed).shuffle(second)
-    size = min(len(first), len(second))
-    few = first[: 2 * 8 : 2]
-    grid = np.asarray(list(itertools.product(few, few)), dtype)
-    return np.concatenate([first[:size], grid[:, 0]]), np.concatenate([second[:size], grid[:, 1]])
+    columns = [first]
+    for i in range(1, arity):
+        columns.append(draw(dtype, seed + i))
+        np.random.default_rng(seed + i - 1).shuffle(columns[-1])
+    size = min(map(len, columns))
+    few = first[: 2 * (8 if arity == 2 else 4) : 2]
+    grid = np.asarray(list(itertools.product(few, repeat=arity)), dtype)
+    return tuple(np.concatenate([column[:size], grid[:, i]]) for i, column in enumerate(columns))

@@ -1,4 +1,4 @@
-"""``clip``, which is composed of ``maximum`` and ``minimum``."""
+"""``clip`` and its bounds."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def tensor(xp: ModuleType, values: Any, dtype: Any) -> Any:
 
 def clipped(x: Any, low: Any, high: Any) -> Any:
     """The definition, for numbers without NaN."""
-    bounded = x if high is None else min(x, high)
-    return bounded if low is None else max(bounded, low)
+    bounded = x if low is None else max(x, low)
+    return bounded if high is None else min(bounded, high)
 
 
 @pytest.mark.parametrize("dtype", _REAL, ids=str)
@@ -66,7 +66,7 @@ def test_result_is_fresh(xp: ModuleType) -> None:
 
 
 def test_lower_bound_above_upper_bound(xp: ModuleType) -> None:
-    assert xp.clip(tensor(xp, [1, 5, 9], dt.int32), 7, 3).tolist() == [7, 7, 7]
+    assert xp.clip(tensor(xp, [1, 5, 9], dt.int32), 7, 3).tolist() == [3, 3, 3]
 
 
 @pytest.mark.parametrize("dtype", _INTEGERS, ids=str)

@@ -36,6 +36,7 @@ BOUNDS: dict[str, tuple[float | None, ...]] = {
     "atan2": _LIBM_REAL,
     "atanh": _LIBM,
     "ceil": _EXACT_REAL,
+    "clip": _EXACT_REAL,
     "conj": _EXACT,
     "copysign": _EXACT_REAL,
     "cos": _LIBM,

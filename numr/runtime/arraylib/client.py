@@ -11,7 +11,7 @@ import numpy as np
 from numr import dtypes as dt
 from numr.dtypes import DType, Kind, Scalar
 from numr.errors import IndexingError, ShapeError
-from numr.ir.ops import Op, Reduction
+from numr.ir.ops import SELECT, Op, Reduction
 from numr.layout import BasicPart, IntPart, Layout, NewAxisPart, SlicePart
 from numr.runtime.arraylib.functions import Function, elementwise_function
 from numr.runtime.client import Loop, RuntimeClient
@@ -128,7 +128,7 @@ class ArrayLibClient(RuntimeClient[Any]):
     def resolve(self, op: Op, kinds: tuple[Kind, ...]) -> tuple[Function, tuple[DType | None, ...]]:
         """The library's function for an operation, and the dtype that each array operand is cast to first."""
         compute = op.signature(kinds, self.defaults).compute
-        first_cast = 1 if op.arity == 3 else 0  # where's condition stays boolean
+        first_cast = 1 if op is SELECT else 0  # where's condition stays boolean
         converts = tuple(
             compute if i >= first_cast and isinstance(kind, np.dtype) and kind != compute else None
             for i, kind in enumerate(kinds)

@@ -26,7 +26,7 @@ class Grain(NamedTuple):
 #: Memory-bound ufuncs and copies, where waiting for a thread soon costs more than it saves.
 CHEAP: Final = Grain(1 << 20, 1 << 19)
 #: Ufuncs that take nanoseconds per element.
-COSTLY: Final = Grain(1 << 16, 1 << 15)
+COSTLY: Final = Grain(1 << 17, 1 << 17)
 #: Operations of several NumPy calls, whose intermediate results should stay in cache.
 COMPOSED: Final = Grain(1 << 15, 1 << 15)
 
@@ -66,7 +66,7 @@ _RUN: Final = 64
 def grain_of(op: Op, function: Any) -> Grain:
     """The grain of an operation that ``function`` computes."""
     if isinstance(function, Writer):
-        return CHEAP if op in (ops.MAXIMUM, ops.MINIMUM) else COMPOSED
+        return CHEAP if op in (ops.CLIP, ops.MAXIMUM, ops.MINIMUM) else COMPOSED
     if not isinstance(function, np.ufunc):
         return COMPOSED
     return COSTLY if op in _COSTLY_OPS else CHEAP
@@ -120,16 +120,13 @@ def extremum_function(ufunc: Any) -> Writer:
     return Writer(ufunc, into)
 
 
-def power_function(power: Callable[..., Array]) -> Writer:
-    """Powers of an array, of which squares need no intermediate result."""
+def clip_function() -> Writer:
+    """``numpy.clip`` of an array between two bounds, which takes one pass."""
 
-    def into(out: Array, x: Any, y: Any) -> None:
-        if y.__class__ is not np.ndarray and y == 2:
-            np.square(x, out=out)
-        else:
-            out[...] = power(x, y)
+    def into(out: Array, x: Any, low: Any, high: Any) -> None:
+        x.clip(low, high, out=out)
 
-    return Writer(power, into)
+    return Writer(np.clip, into)
 
 
 def in_memory_order(shape: tuple[int, ...], operands: tuple[Any, ...]) -> str:
@@ -170,18 +167,37 @@ def fill(target: Array, operands: tuple[Any, ...], compute: Compute, grain: Grai
             x.reshape(-1) if x.__class__ is np.ndarray and x.ndim else x for x in operands
         )
         target = target.reshape(-1)
+    if target.ndim == 1:
+        parts = _equal_parts(size, grain.block)
+        # Only scalars and single elements are broadcast along the one axis.
+        whole = [x.__class__ is np.ndarray and x.size != 1 for x in operands]
+
+        def body(part: slice) -> None:
+            compute(
+                target[part],
+                tuple([x[part] if cut else x for x, cut in zip(operands, whole, strict=True)]),
+            )
+
+        run_blocks(body, parts)
+        return
     axis = split_axis(target.shape)
     leading = (slice(None),) * axis
     ndim = target.ndim
     length = target.shape[axis]
     parts = blocks(length, size // length, grain.block)
-    if ndim > 1 and parts[0].stop < _RUN and any(_is_turned(x, axis) for x in operands):
+    if parts[0].stop < _RUN and any(_is_turned(x, axis) for x in operands):
         parts = [slice(start, min(start + _RUN, length)) for start in range(0, length, _RUN)]
 
-    def body(part: slice) -> None:
+    def body_of_axis(part: slice) -> None:
         compute(target[(*leading, part)], tuple(_part(x, axis, ndim, part) for x in operands))
 
-    run_blocks(body, parts)
+    run_blocks(body_of_axis, parts)
+
+
+def _equal_parts(size: int, block: int) -> list[slice]:
+    """Slices of about ``block`` places and of equal length, so that no thread waits long for the last one."""
+    step = -(-size // -(-size // block))
+    return [slice(start, min(start + step, size)) for start in range(0, size, step)]
 
 
 def split_axis(shape: tuple[int, ...]) -> int:

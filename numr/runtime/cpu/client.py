@@ -9,27 +9,34 @@ import numpy as np
 
 from numr import dtypes as dt
 from numr.dtypes import DefaultDTypes, DType, Kind
-from numr.ir.ops import MAXIMUM, MINIMUM, POW, SELECT, Op, Reduction
+from numr.ir.ops import CLIP, MAXIMUM, MINIMUM, POW, SELECT, SQUARE, Op, Reduction
 from numr.layout import broadcast_shapes
 from numr.runtime.arraylib.client import ArrayLibClient
 from numr.runtime.arraylib.functions import Function
 from numr.runtime.client import Loop
 from numr.runtime.cpu.blockwise import (
     CHEAP,
-    COSTLY,
     MANY,
     Compute,
     Grain,
     Writer,
+    clip_function,
     extremum_function,
     fill,
     grain_of,
     in_memory_order,
     overlaps,
-    power_function,
     select_function,
 )
 from numr.runtime.cpu.memory import CpuAllocator, Lease
+from numr.runtime.cpu.reductions import (
+    DISTANCES_BLOCK,
+    PARTS_ABOVE,
+    adds_one_by_one,
+    reduce_blocks,
+    reduce_parts,
+    squared_distances,
+)
 from numr.runtime.cpu.runtime import CpuRuntime
 from numr.runtime.cpu.threads import blocks, run_blocks
 from numr.runtime.device import Device
@@ -161,6 +168,8 @@ class CpuClient(ArrayLibClient):
         function, converts = self.resolve(op, kinds)
         compute, result = op.signature(kinds, self.defaults)
         large = self._large_loop(op, function, converts, result)
+        if op is POW and kinds[0] == compute and compute.kind == "f" and not _is_dtype(kinds[1]):
+            large = self._with_squares(large, kinds[0])
         asarray = np.asarray
         ndarray = np.ndarray
         if self._small < 0:
@@ -222,8 +231,8 @@ class CpuClient(ArrayLibClient):
         compute = op.signature(kinds, self.defaults).compute
         if op is SELECT and compute.itemsize <= 8 and compute.kind != "c":
             function = select_function(compute)
-        elif op is POW and compute.kind == "f" and not isinstance(kinds[1], np.dtype):
-            function = power_function(function)
+        elif op is CLIP:
+            function = clip_function()
         elif op in (MAXIMUM, MINIMUM) and compute.kind == "f" and not all(map(_is_dtype, kinds)):
             function = extremum_function(function)
         return function, converts
@@ -240,10 +249,11 @@ class CpuClient(ArrayLibClient):
             )
         if function is False:
             super().elementwise_into(op, kinds, operands, target)
-        elif target.size <= COSTLY.whole or any(overlaps(x, target) for x in operands):
+            return
+        grain = grain_of(op, function)
+        if target.size <= grain.whole or any(overlaps(x, target) for x in operands):
             function(*operands, out=target)  # NumPy copies what would be overwritten too early
         else:
-            grain = grain_of(op, function)
             fill(target, operands, lambda out, xs: function(*xs, out=out), grain)
 
     def _large_loop(
@@ -269,8 +279,38 @@ class CpuClient(ArrayLibClient):
                 converted = (self._convert(x, to) for x, to in zip(operands, converts, strict=True))
                 out[...] = function(*converted)
 
+        whole = grain.whole
+        name = op.name
+        ndarray = np.ndarray
+
         def loop(*operands: Any) -> Array:
-            return self._blockwise(op.name, compute, operands, result, grain)
+            # One block of operands that lie alike: nothing to broadcast, and each step counts beside the work.
+            shape = None
+            for x in operands:
+                if x.__class__ is ndarray:
+                    if shape is None:
+                        if x.size > whole:
+                            break
+                        shape = x.shape
+                    elif x.shape != shape:
+                        break
+                    if not x.flags.c_contiguous:
+                        break
+            else:
+                out = self.empty(shape, result)  # type: ignore[arg-type]  # one operand is an array
+                compute(out, operands)
+                return out
+            return self._blockwise(name, compute, operands, result, grain)
+
+        return loop
+
+    def _with_squares(self, power: Loop, kind: Kind) -> Loop:
+        """Powers of large arrays; as in NumPy, a square is a product."""
+        square = self.elementwise_loop(SQUARE, (kind,))
+
+        def loop(base: Array, exponent: Any) -> Array:
+            result: Array = square(base) if exponent == 2 else power(base, exponent)
+            return result
 
         return loop
 
@@ -295,7 +335,10 @@ class CpuClient(ArrayLibClient):
 
     def copy(self, array: Array) -> Array:
         result = self.empty(array.shape, array.dtype)
-        fill(result, (array,), self._copy_one, CHEAP)
+        if array.size <= CHEAP.whole:
+            self._copy_cast(result, array)
+        else:
+            fill(result, (array,), self._copy_one, CHEAP)
         return result
 
     def assign(self, target: Array, source: Array) -> None:
@@ -311,54 +354,30 @@ class CpuClient(ArrayLibClient):
     def reduce(
         self, kind: Reduction, array: Array, axes: tuple[int, ...], keepdims: bool, dtype: DType
     ) -> Array:
-        ufunc = _REDUCTIONS[kind]
-        few = array.nbytes <= REDUCTION_BYTES
-        if kind in (Reduction.SUM, Reduction.PROD):
-            # Partial sums are worth their while from fewer elements on: they are more exact.
-            whole = array.size <= 2 * REDUCTION_BLOCK
+        ufunc, computes = _REDUCTIONS[kind]
+        compute = dtype if computes else None
+        if computes:
+            whole = array.size <= CHEAP.whole
         else:
             # NumPy stops at the first element that decides any() or all(), which blocks would not.
-            whole = few or (kind in (Reduction.ANY, Reduction.ALL) and array.dtype == dt.bool_)
-        if whole or not axes:
-            return self.as_array(
-                ufunc.reduce(array, axis=axes, dtype=_loop_dtype(kind, dtype), keepdims=keepdims)
-            )
-        source = array
-        if len(axes) == array.ndim and array.flags.forc:
-            source, axes = array.reshape(-1, order="A"), (0,)
-        shape = tuple(1 if i in axes else n for i, n in enumerate(source.shape))
-        axis = _outermost(source)
-        options: dict[str, Any] = {
-            "axis": axes,
-            "dtype": _loop_dtype(kind, dtype),
-            "keepdims": True,
-        }
-        parts = blocks(source.shape[axis], source.size // source.shape[axis], REDUCTION_BLOCK)
-        if axis in axes:
-            # Each block of a reduced axis gives a partial result; these are reduced in their turn.
-            out = np.empty((*shape[:axis], len(parts), *shape[axis + 1 :]), dtype)
-            targets = [slice(i, i + 1) for i in range(len(parts))]
+            whole = array.nbytes <= EXTREMUM_BYTES or array.dtype == dt.bool_
+        value: Array
+        if not whole and axes:
+            value = reduce_blocks(array, axes, keepdims, ufunc, compute, dtype, self.empty)
+        elif computes and array.size > PARTS_ABOVE and adds_one_by_one(array, axes):
+            value = reduce_parts(array, axes, keepdims, ufunc, compute, dtype)
         else:
-            out = self.empty(shape, dtype)
-            targets = parts
-        leading = (slice(None),) * axis
-        position = {part.start: target for part, target in zip(parts, targets, strict=True)}
+            value = ufunc.reduce(array, axis=axes, dtype=compute, keepdims=keepdims)
+        return self.as_array(value)
 
-        def body(part: slice) -> None:
-            ufunc.reduce(
-                source[(*leading, part)], out=out[(*leading, position[part.start])], **options
-            )
-
-        if few:
-            for part in parts:
-                body(part)
-        else:
-            run_blocks(body, parts)
-        if axis in axes:
-            out = self.as_array(ufunc.reduce(out, axis=axis, dtype=options["dtype"], keepdims=True))
-        if keepdims:
-            return out.reshape((1,) * array.ndim) if source is not array else out
-        return out.reshape(tuple(n for i, n in enumerate(shape) if i not in axes))
+    def squared_distances(
+        self, array: Array, center: Array, axes: tuple[int, ...], keepdims: bool
+    ) -> Array:
+        dtype = array.dtype
+        if dtype.kind != "f" or center.dtype != dtype or array.size <= DISTANCES_BLOCK or not axes:
+            composed: Array = super().squared_distances(array, center, axes, keepdims)
+            return composed
+        return self.as_array(squared_distances(array, center, axes, keepdims, self.empty))
 
     def scan(self, kind: Reduction, array: Array, axis: int, dtype: DType) -> Array:
         result = self.empty(array.shape, dtype)
@@ -381,18 +400,17 @@ class CpuClient(ArrayLibClient):
         return result
 
 
-#: Elements in one block of a reduction, which leaves one partial result: more than in others.
-REDUCTION_BLOCK = 1 << 18
-#: Up to this size one thread reduces an array as quickly as several.
-REDUCTION_BYTES = 1 << 23
+#: Up to this size one call finds an extremum as quickly as several threads.
+EXTREMUM_BYTES = 1 << 23
 
-_REDUCTIONS: dict[Reduction, np.ufunc] = {
-    Reduction.SUM: np.add,
-    Reduction.PROD: np.multiply,
-    Reduction.MAX: np.maximum,
-    Reduction.MIN: np.minimum,
-    Reduction.ANY: np.logical_or,
-    Reduction.ALL: np.logical_and,
+#: The ufunc of each reduction, and whether it computes in the dtype of the result.
+_REDUCTIONS: dict[Reduction, tuple[np.ufunc, bool]] = {
+    Reduction.SUM: (np.add, True),
+    Reduction.PROD: (np.multiply, True),
+    Reduction.MAX: (np.maximum, False),
+    Reduction.MIN: (np.minimum, False),
+    Reduction.ANY: (np.logical_or, False),
+    Reduction.ALL: (np.logical_and, False),
 }
 _SCANS: dict[Reduction, np.ufunc] = {
     Reduction.SUM: np.add,
@@ -404,14 +422,3 @@ _SCANS: dict[Reduction, np.ufunc] = {
 
 def _is_dtype(kind: Kind) -> bool:
     return isinstance(kind, np.dtype)
-
-
-def _loop_dtype(kind: Reduction, dtype: DType) -> DType | None:
-    return dtype if kind in (Reduction.SUM, Reduction.PROD) else None
-
-
-def _outermost(array: Array) -> int:
-    """The axis of the largest stride among those long enough to be split."""
-    long = [i for i, n in enumerate(array.shape) if n >= MANY]
-    candidates = long or [max(range(array.ndim), key=lambda i: array.shape[i])]
-    return max(candidates, key=lambda i: abs(array.strides[i]))
