@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from numr.config import config
-from numr.dtypes import ALL_DTYPES, DefaultDTypes, DType, Kind, Scalar
+from numr.dtypes import ALL_DTYPES, DefaultDTypes, DType, Kind, Scalar, scalar_type_of
 from numr.errors import BackendLimitation, UnsupportedDType
 from numr.ir import ops
 from numr.ir.ops import Op, Reduction, Signature
@@ -25,10 +25,11 @@ from numr.layout import Layout
 if TYPE_CHECKING:
     import numpy as np
 
+    from numr.ir.fused import Computation
     from numr.runtime.base import Allocator, Device, Runtime
     from numr.runtime.storage import Storage
 
-__all__ = ["Loop", "NativeArray", "RuntimeClient"]
+__all__ = ["FusedLoop", "Loop", "NativeArray", "RuntimeClient"]
 
 
 class NativeArray(Protocol):
@@ -52,6 +53,18 @@ class NativeArray(Protocol):
 
 
 A = TypeVar("A", bound=NativeArray)
+
+
+class FusedLoop(Protocol):
+    """A fused computation made ready: writes its results on broadcast operands into arrays of one shape.
+
+    Operands are native arrays, and Python scalars where the computation's source is one. An operand may be one of
+    the results' arrays, but not overlap them otherwise.
+    """
+
+    def __call__(self, operands: Sequence[Any], results: Sequence[Any]) -> None:
+        """Compute and write the results."""
+
 
 #: An elementwise operation made ready for operands of given kinds: native arrays or scalars in, array out.
 Loop = Callable[..., Any]
@@ -273,6 +286,37 @@ class RuntimeClient(ABC, Generic[A]):
         """Write an operation's result into an array of its shape and dtype, which may be an operand."""
         loop = self.loops.get((op, *kinds)) or self.elementwise_loop(op, kinds)
         self.assign(target, loop(*operands))
+
+    def fuses(self, op: Op | None, compute: DType) -> bool:
+        """Whether :meth:`fused` takes an operation (None: a conversion) that computes in a dtype.
+
+        What it takes it computes as the operation by itself does: to the bit, but for transcendental functions
+        where a runtime has two libraries of them.
+        """
+        return False
+
+    def fused(self, computation: Computation) -> FusedLoop:
+        """Prepare a fused computation, whose operations :meth:`fuses` takes.
+
+        Composed of the operations by themselves; a runtime that makes one kernel of it overrides it.
+        """
+
+        def loop(operands: Sequence[Any], results: Sequence[Any]) -> None:
+            values = list(operands)
+            for step in computation.steps:
+                arguments = [values[i] for i in step.arguments]
+                if step.op is None:
+                    values.append(self.cast(arguments[0], step.signature.result))
+                    continue
+                kinds = tuple(scalar_type_of(x) or x.dtype for x in arguments)
+                prepared = self.loops.get((step.op, *kinds))
+                if prepared is None:
+                    prepared = self.elementwise_loop(step.op, kinds)
+                values.append(prepared(*arguments))
+            for target, number in zip(results, computation.results, strict=True):
+                self.assign(target, values[number])
+
+        return loop
 
     @abstractmethod
     def cast(self, array: A, dtype: DType) -> A:
