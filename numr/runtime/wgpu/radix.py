@@ -38,6 +38,8 @@ _BLOCKS: Final = _THREADS // _MASK_BITS
 _STAGE: Final = 2 * _BLOCKS * _DIGITS
 #: Bytes of a workgroup's memory that are needed.
 STORAGE_BYTES: Final = 4 * (_STAGE + 2 * _DIGITS)
+#: Counters of each digit in a workgroup: where most digits are the same, invocations do not all wait for one counter.
+_COUNTERS: Final = 8
 #: Counts that an invocation loads at once.
 _TOGETHER: Final = 8
 
@@ -171,16 +173,22 @@ def _main() -> str:
 def _count_text(order: Order, per_thread: int) -> KernelText:
     """Count the digits of a tile."""
     body = (
-        f"{_head(order)}var<workgroup> counts: array<atomic<u32>, {_DIGITS}>;\n"
+        f"{_head(order)}"
+        f"var<workgroup> counts: array<atomic<u32>, {_COUNTERS * _DIGITS}>;\n"
         f"{_start(per_thread)}"
-        "    atomicStore(&counts[t], 0u);\n"
+        f"    for (var k = 0u; k < {_COUNTERS}u; k++) {{ atomicStore(&counts[k * {_DIGITS}u + t], 0u); }}\n"
         "    workgroupBarrier();\n"
         f"    for (var k = 0u; k < {per_thread}u; k++) {{\n"
         f"        let place = begin + k * {_THREADS}u + t;\n"
-        "        if (place < params.length) { atomicAdd(&counts[digit_of(source[line_source + place])], 1u); }\n"
+        "        if (place < params.length) {\n"
+        "            let digit = digit_of(source[line_source + place]);\n"
+        f"            atomicAdd(&counts[digit * {_COUNTERS}u + t % {_COUNTERS}u], 1u);\n"
+        "        }\n"
         "    }\n"
         "    workgroupBarrier();\n"
-        f"    tile_counts[number * {_DIGITS}u + t] = atomicLoad(&counts[t]);\n"
+        "    var count = 0u;\n"
+        f"    for (var k = 0u; k < {_COUNTERS}u; k++) {{ count += atomicLoad(&counts[t * {_COUNTERS}u + k]); }}\n"
+        f"    tile_counts[number * {_DIGITS}u + t] = count;\n"
         "}\n"
     )
     return KernelText(body, (order.buffer("source"), _TILE_COUNTS), _PARAMETERS.size)
@@ -339,7 +347,7 @@ def _destination(move: _Move) -> str:
         return "    moves[t] = 0u;\n"
     return (
         "    let tile_number = number - line * params.tiles;\n"
-        f"    let segment = line * params.segments + tile_number / params.segment;\n"
+        "    let segment = line * params.segments + tile_number / params.segment;\n"
         f"    moves[t] = segment_counts[segment * {_DIGITS}u + t]\n"
         f"        + tile_counts[number * {_DIGITS}u + t] - first_of[t];\n"
     )
