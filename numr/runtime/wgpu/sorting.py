@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from numr import dtypes as dt
 from numr.runtime.storage import DeviceArray
 from numr.runtime.wgpu import bitonic, radix
@@ -17,9 +15,6 @@ from numr.runtime.wgpu.texts import lanes, word
 
 __all__ = ["Sorting"]
 
-#: Bytes of a workgroup's memory without which it is not sorted in.
-_STORAGE_BYTES: Final = 24 << 10
-
 
 class Sorting(Families):
     """The families ``sort``, ``argsort`` and ``searchsorted``.
@@ -28,7 +23,6 @@ class Sorting(Families):
     """
 
     def sort(self, array: DeviceArray, axis: int, descending: bool) -> DeviceArray:
-        self.require_dtype(array.dtype, "sort")
         if not array.size:
             return self.empty(array.shape, array.dtype)
         ordered = self._sorted(array, axis, descending, positions=False)
@@ -38,7 +32,6 @@ class Sorting(Families):
         return self._moved_back(ordered, axis)
 
     def argsort(self, array: DeviceArray, axis: int, descending: bool) -> DeviceArray:
-        self.require_dtype(array.dtype, "argsort")
         if not array.size:
             return self.empty(array.shape, self.defaults.indexing)
         return self._moved_back(self._sorted(array, axis, descending, positions=True), axis)
@@ -46,7 +39,6 @@ class Sorting(Families):
     def searchsorted(
         self, sorted_array: DeviceArray, values: DeviceArray, side: str
     ) -> DeviceArray:
-        self.require_dtype(values.dtype, "searchsorted")
         if not sorted_array.size:
             return self.full(values.shape, 0, self.defaults.indexing)
         out = self.empty(values.shape, self.defaults.indexing)
