@@ -41,6 +41,14 @@ STANDARD_DTYPES: Final = (
 )
 ALL_DTYPES: Final = (*STANDARD_DTYPES, float16)
 
+#: The dtypes of 32 bits that may stand for those of 64.
+NARROW: Final[dict[DType, DType]] = {
+    float64: float32,
+    complex128: complex64,
+    int64: int32,
+    uint64: uint32,
+}
+
 #: Letters of ``dtype.kind`` in each category, keyed by the standard's words.
 CATEGORIES: Final[dict[str, str]] = {
     "any": "biufc",

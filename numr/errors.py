@@ -28,6 +28,7 @@ __all__ = [
     "LinAlgError",
     "NumrError",
     "OutOfMemoryError",
+    "PrecisionWarning",
     "ReadOnlyError",
     "RuntimeUnavailable",
     "ShapeError",
@@ -204,3 +205,7 @@ class CaptureError(NumrError, RuntimeError):
 
 class DeviceLostError(NumrError, RuntimeError):
     """The device stopped working; tensors on it are gone."""
+
+
+class PrecisionWarning(UserWarning):
+    """A dtype of 32 bits stands for one of 64 that the device has not, see ``numr.config.float64``."""

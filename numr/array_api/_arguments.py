@@ -47,6 +47,7 @@ def promoted(function: str, *xs: Any) -> tuple[Tensor, ...]:
         dtype = dt.promote_kinds(kinds, client.defaults)
     except DTypeError as error:
         raise DTypeError(f"{function}: {error}") from None
+    dtype = client.require_dtype(dtype, function)
     return tuple(
         p.cast(x, dtype) if isinstance(x, Tensor) else p.full(client, (), x, dtype) for x in xs
     )

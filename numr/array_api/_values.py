@@ -61,11 +61,24 @@ def host_array(obj: Any, wanted: DType | None, client: RuntimeClient[Any]) -> np
             dt.complex128: defaults.complex,
         }
         wanted = client.require_dtype(natural.get(host_dtype, host_dtype), "asarray")
+        if wanted.kind in "iu" and host.size and wanted.itemsize < host.itemsize:
+            _require_range(host, wanted)
     if host_dtype.kind == "c" and wanted.kind in "iuf":
         raise DTypeError(
             f"asarray: complex values do not fit the dtype {wanted}. Take their real parts first."
         )
     return host.astype(wanted, copy=False)
+
+
+def _require_range(host: np.ndarray[Any, Any], dtype: DType) -> None:
+    """Raise OverflowError unless a dtype holds all of some integers."""
+    limits = dt.iinfo_of(dtype)
+    low, high = int(host.min()), int(host.max())
+    if low < limits.min or high > limits.max:
+        raise OverflowError(
+            f"asarray: integers from {low} to {high} are out of the range of {dtype}, the default dtype of the "
+            "device. Ask for a wider one with dtype=."
+        )
 
 
 def _integers(obj: Any, wanted: DType) -> np.ndarray[Any, Any]:

@@ -32,6 +32,7 @@ from numr.ir import ops
 from numr.layout import normalize_shape
 from numr.runtime.client import RuntimeClient
 from numr.runtime.device import Device
+from numr.runtime.registry import client_of
 from numr.tensor import primitives as p
 from numr.tensor.core import Tensor, elementwise, wrap
 
@@ -106,13 +107,16 @@ class CreationFunctions(RuntimeFunctions):
                 return stacked if wanted is None else p.cast(stacked, wanted)
             return wrap(client.take_host(host_array(obj, wanted, client)), client)
         host = foreign_array(obj)
-        own = requested_dtype("asarray", host.dtype, client)
-        target = wanted or own
+        own = dt.as_dtype(host.dtype, "asarray")
+        target = wanted or client.require_dtype(own, "asarray")
         if copy is False and (not client.host_memory or target != host.dtype):
             raise CopyError(
                 f"asarray: copy=False, but an array of dtype {host.dtype} becomes {target} on "
                 f"{client.device} only by a copy."
             )
+        if own not in client.dtypes:
+            cpu = client_of("cpu")  # the device cannot convert what it has not
+            host = cpu.cast(cpu.from_host(host, copy=False), target)
         if target != host.dtype:
             return p.cast(wrap(client.from_host(host, copy=False), client), target)
         return wrap(client.from_host(host, copy=bool(copy)), client)
@@ -478,10 +482,11 @@ def _integer_linspace(
             "Ask for a floating-point dtype and round."
         )
     first, delta, div = int(first), int(last) - int(first), max(steps, 1)
-    if abs(delta) * max(num, 1) >= 2**63:
+    widest = dt.int64 if dt.int64 in client.dtypes else dt.int32
+    if abs(delta) * max(num, 1) > dt.iinfo_of(widest).max:
         raise DTypeError(
-            f"linspace: {num} values from {first} to {int(last)} overflow in 64-bit integers. "
-            "Ask for a floating-point dtype."
+            f"linspace: {num} values from {first} to {int(last)} overflow in {widest}, the widest integers of "
+            f"{client.device}. Ask for a floating-point dtype."
         )
-    wide = elementwise(ops.FLOOR_DIVIDE, p.iota(client, num, dt.int64, 0, delta), div)
+    wide = elementwise(ops.FLOOR_DIVIDE, p.iota(client, num, widest, 0, delta), div)
     return elementwise(ops.ADD, p.cast(wide, target), p.full(client, (), first, target))

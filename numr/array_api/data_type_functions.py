@@ -67,7 +67,7 @@ def astype(
             return p.cast(x, target).to_device(device)
         x = x.to_device(device)
         copy = False
-    x._client.require_dtype(target, "astype")
+    target = x._client.require_dtype(target, "astype")
     if x.dtype == target:
         return p.copy(x) if copy else x
     return p.cast(x, target)

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from numr.config import config
 from numr.dtypes import ALL_DTYPES, DefaultDTypes, DType, Kind, Scalar, scalar_type_of
-from numr.errors import BackendLimitation, UnsupportedDType
+from numr.errors import BackendLimitation
 from numr.ir import ops
 from numr.ir.ops import Op, Reduction, Signature
 from numr.layout import Layout
+from numr.runtime.narrowing import stand_in
 
 if TYPE_CHECKING:
     import numpy as np
@@ -131,20 +132,34 @@ class RuntimeClient(ABC, Generic[A]):
             )
         self.host_operations[name] = self.host_operations.get(name, 0) + 1
 
-    def require_dtype(self, dtype: DType, function: str) -> DType:
-        """Return ``dtype`` if the device has it.
+    def require_dtype(self, dtype: DType, function: str, *, exact: bool = False) -> DType:
+        """The dtype that stands for ``dtype`` on the device.
+
+        That is itself where the device has it. Where it has not, and ``numr.config.float64`` is ``"downcast"``, it
+        is the dtype of 32 bits for one of 64, with a warning; so callers go on with what is returned.
+
+        Parameters
+        ----------
+        dtype : dtype
+            What is needed.
+        function : str
+            The name that errors begin with.
+        exact : bool
+            Whether only the dtype itself will do.
 
         Raises
         ------
         UnsupportedDType
-            If it has not.
+            If there is none.
         """
-        if dtype not in self.dtypes:
-            raise UnsupportedDType(
-                f"{function}: the device {self.device} has no {dtype}; it has "
-                f"{', '.join(str(d) for d in self.dtypes)}. Ask for one of these with dtype=."
-            )
-        return dtype
+        if dtype in self.dtypes:
+            return dtype
+        feature = self.feature_of(dtype)
+        return stand_in(dtype, self.dtypes, self.device, feature, function, exact=exact)
+
+    def feature_of(self, dtype: DType) -> str:
+        """What a device needs to have a dtype, for errors; empty where that is not known."""
+        return ""
 
     def signature(self, op: Op, kinds: tuple[Kind, ...]) -> Signature:
         """The dtypes of a call of an operation, all of which the device has; see ``Op.signature``.

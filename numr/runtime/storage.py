@@ -29,19 +29,18 @@ _OBJECT = np.dtype(object)
 class _Claim:
     """An allocation that is given back when the claim dies."""
 
-    __slots__ = ("device", "handle", "runtime", "size")
+    __slots__ = ("handle", "release", "size")
 
-    def __init__(self, handle: int, size: int, device: Device, runtime: type[Runtime]) -> None:
+    def __init__(self, handle: int, size: int, release: Callable[[int, int], None]) -> None:
         self.handle = handle
         self.size = size
-        self.device = device
-        self.runtime = runtime
+        self.release = release
 
     # Bound as a default, since globals may be gone when the interpreter exits.
     def __del__(self, exiting: Callable[[], bool] = sys.is_finalizing) -> None:
         # At exit the operating system and the driver take everything back, and may have done so already.
         if not exiting():
-            self.runtime.deallocate(self.handle, self.size, self.device)
+            self.release(self.handle, self.size)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(_NO_COPY)
@@ -66,6 +65,8 @@ class Storage:
         The runtime of the device.
     readonly : bool, optional
         Whether the memory must not be written.
+    release : callable, optional
+        What gives it back, by handle and size: the runtime's ``deallocate`` where nothing quicker is known.
 
     Attributes
     ----------
@@ -94,9 +95,15 @@ class Storage:
         runtime: type[Runtime],
         *,
         readonly: bool = False,
+        release: Callable[[int, int], None] | None = None,
     ) -> None:
+        if release is None:
+
+            def release(handle: int, size: int) -> None:
+                runtime.deallocate(handle, size, device)
+
         owner: np.ndarray[Any, Any] = np.ndarray((), _OBJECT)
-        owner[()] = _Claim(handle, size, device, runtime)
+        owner[()] = _Claim(handle, size, release)
         self.owner: object = owner
         self.is_foreign = False
         self.handle = handle

@@ -205,8 +205,11 @@ class Tensor(ConversionMixin, IndexingMixin, InteropMixin, MethodsMixin, Printin
             )
         if target is self._client:
             return self
-        target.require_dtype(self.dtype, "to_device")
-        return wrap(target.from_other(self._client, self._data), target)
+        data = self._data
+        dtype = target.require_dtype(data.dtype, "to_device")
+        if dtype != data.dtype:
+            data = call(self._client, "cast", data, dtype)
+        return wrap(target.from_other(self._client, data), target)
 
     # --------------------------------------------------------------- operators
     def __abs__(self) -> Tensor:
@@ -523,7 +526,7 @@ def inplace(op: Op, x: Tensor, y: Any) -> Tensor:
     shape = x.shape
     if y.__class__ is Tensor and y.shape != shape:
         shape = broadcast_shapes(shape, y.shape, function=op.name)
-    _require_fit(op.name, x, op.signature(kinds, client.defaults).result, shape)
+    _require_fit(op.name, x, client.signature(op, kinds).result, shape)
     try:
         call(client, "elementwise_into", op, kinds, arguments, x._data)
     except OverflowError as error:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from numr import dtypes as dt
-from numr.errors import DeviceMismatch, DTypeError, ShapeError
-from numr.ir.ops import SELECT
+from numr.errors import DeviceMismatch, DTypeError, IndexingError, ShapeError
+from numr.ir.ops import MAXIMUM, MINIMUM, SELECT
 from numr.layout import (
     ArrayPart,
     IndexPlan,
@@ -26,6 +26,7 @@ from numr.layout import (
     split_key,
 )
 from numr.layout.keys import ArrayKind, KeepPart
+from numr.runtime.registry import client_of
 from numr.tensor.dispatch import call, call_at, loop_for, require_writable
 from numr.tensor.parts import TensorPart
 
@@ -121,7 +122,9 @@ _first_of_axis = parse_key(0, (1,), "setitem", lambda _: None)
 def _plan(client: RuntimeClient[Any], array: Any, key: Any, function: str) -> IndexPlan:
     def as_array(sequence: Sequence[Any]) -> Any:
         host = np.asarray(sequence)
-        return client.from_host(host.astype(np.int64) if host.size == 0 else host, copy=True)
+        if host.size == 0:
+            host = host.astype(client.defaults.indexing)
+        return _from_host(client, host, function)
 
     return split_key(parse_key(key, array.shape, function, _array_kind, as_array))
 
@@ -156,7 +159,35 @@ def _on_device(client: RuntimeClient[Any], array: Any, function: str) -> Any:
             f"{function}: the tensor is on {client.device} and an index on {owner.device}. "
             "Move the index with to_device() first."
         )
-    return client.from_host(array, copy=True) if isinstance(array, np.ndarray) else array
+    return _from_host(client, array, function) if isinstance(array, np.ndarray) else array
+
+
+def _from_host(client: RuntimeClient[Any], host: np.ndarray[Any, Any], function: str) -> Any:
+    """A mask or an index array of the host on the device, whose dtypes may be narrower."""
+    indexing = client.defaults.indexing
+    if host.dtype.kind in "iu" and host.dtype != indexing:
+        limits = dt.iinfo_of(indexing)
+        if host.size and (host.min() < limits.min or host.max() > limits.max):
+            raise IndexingError(
+                f"{function}: an index array holds numbers from {host.min()} to {host.max()}, beyond the end of "
+                "every axis."
+            )
+        host = host.astype(indexing)
+    return client.from_host(host, copy=True)
+
+
+def _as_index(client: RuntimeClient[Any], index: Any) -> Any:
+    """An index array in the device's own dtype of indices; what does not fit stays out of range."""
+    indexing = client.defaults.indexing
+    if index.dtype == indexing:
+        return index
+    limits = dt.iinfo_of(indexing)
+    own = dt.iinfo_of(index.dtype)
+    if own.max > limits.max:
+        index = loop_for(client, MINIMUM, (index.dtype, int))(index, limits.max)
+    if own.min < limits.min:
+        index = loop_for(client, MAXIMUM, (index.dtype, int))(index, limits.min)
+    return call(client, "cast", index, indexing)
 
 
 def _index_arrays(
@@ -167,9 +198,7 @@ def _index_arrays(
     shapes: list[tuple[int, ...]] = []
     for _, part in plan.advanced:
         if isinstance(part, ArrayPart):
-            index = _on_device(client, part.array, function)
-            if index.dtype != client.defaults.indexing:
-                index = call(client, "cast", index, client.defaults.indexing)
+            index = _as_index(client, _on_device(client, part.array, function))
             arrays.append(index)
             shapes.append(index.shape)
         elif part.ndim:
@@ -213,18 +242,27 @@ def _value(client: RuntimeClient[Any], dtype: dt.DType, value: Any) -> Any:
         )
     elif isinstance(value, np.ndarray | list | tuple):
         host = np.asarray(value)
-        source = client.from_host(host.astype(dt.as_dtype(host.dtype, "setitem")), copy=True)
+        host = host.astype(dt.as_dtype(host.dtype, "setitem"), copy=False)
+        _require_same_kind(host.dtype, dtype)
+        if host.dtype not in client.dtypes:
+            cpu = client_of("cpu")  # the device cannot convert what it has not
+            host = cpu.cast(cpu.from_host(host, copy=False), dtype)
+        source = client.from_host(host, copy=True)
     else:
         raise TypeError(
             f"setitem: a value of type {type(value).__name__} cannot be assigned; expected a tensor, "
             "a Python scalar, a NumPy array or a sequence of numbers."
         )
-    if not np.can_cast(source.dtype, dtype, "same_kind"):
+    _require_same_kind(source.dtype, dtype)
+    return source
+
+
+def _require_same_kind(source: dt.DType, target: dt.DType) -> None:
+    if not np.can_cast(source, target, "same_kind"):
         raise DTypeError(
-            f"setitem: values of dtype {source.dtype} do not fit a tensor of dtype {dtype}: the cast "
+            f"setitem: values of dtype {source} do not fit a tensor of dtype {target}: the cast "
             "would change their kind. Convert them with astype() first."
         )
-    return source
 
 
 def _fit(client: RuntimeClient[Any], source: Any, shape: tuple[int, ...]) -> Any:

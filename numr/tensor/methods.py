@@ -41,7 +41,7 @@ class MethodsMixin(TensorPart):
         ShapeError
             If the last axis does not hold whole elements of the new dtype.
         """
-        dtype = self._client.require_dtype(dt.as_dtype(dtype, "view"), "view")
+        dtype = self._client.require_dtype(dt.as_dtype(dtype, "view"), "view", exact=True)
         return self._like(call(self._client, "bitcast", self._data, dtype))
 
     def reshape(self, *shape: Any, copy: bool | None = None) -> Tensor:

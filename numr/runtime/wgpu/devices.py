@@ -149,10 +149,10 @@ def dtypes_of(features: frozenset[str]) -> tuple[DType, ...]:
 def feature_of(dtype: DType) -> str:
     """The feature that a dtype needs, as errors name it; empty where none is needed."""
     if dtype == dt.float16:
-        return "shader-f16"
+        return "the feature shader-f16"
     if dtype in (dt.float64, dt.complex128):
-        return "shader-f64 and shader-int64"
-    return "shader-int64" if dtype in (dt.int64, dt.uint64) else ""
+        return "the features shader-f64 and shader-int64"
+    return "the feature shader-int64" if dtype in (dt.int64, dt.uint64) else ""
 
 
 def adapters() -> tuple[Adapter, ...]:

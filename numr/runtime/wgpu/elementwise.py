@@ -88,6 +88,9 @@ class Elementwise:
             (i, scalars.maker(dtype)) for i, (dtype, is_array) in enumerate(sources) if not is_array
         )
         self._itemsizes = (*(sources[i][0].itemsize for i in self._arrays), result.itemsize)
+        # Whether each array can be a buffer of its own.
+        most = context.limits["max-storage-buffers-per-shader-stage"]
+        self._has_buffers = len(self._arrays) < most
         self._texts = Texts(sources, result, formula)
         # By the identity of their layouts, which they keep alive.
         self._prepared: dict[int, _Prepared] = {}
@@ -180,6 +183,7 @@ class Elementwise:
         aliased = any(array.storage.handle == out.storage.handle for array in arrays)
         if (
             fresh
+            and self._has_buffers
             and self._texts.is_small
             and all(array.shape == shape and array.layout.is_contiguous for array in arrays)
         ):
@@ -289,9 +293,8 @@ class Elementwise:
 
     def _slots(self) -> tuple[int, ...]:
         """For each array which buffer it is bound as: one of its own, or one for all of a type where these are few."""
-        arrays = len(self._arrays)
-        if arrays < self.context.limits["max-storage-buffers-per-shader-stage"]:
-            return tuple(range(arrays))
+        if self._has_buffers:
+            return tuple(range(len(self._arrays)))
         types = [texts.memory_type(self.sources[i][0]) for i in self._arrays]
         return tuple(types.index(type) for type in types)
 

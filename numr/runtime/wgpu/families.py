@@ -11,7 +11,7 @@ from numr.layout import Layout
 from numr.runtime.client import RuntimeClient
 from numr.runtime.device import Device
 from numr.runtime.storage import DeviceArray, Storage
-from numr.runtime.wgpu.devices import DEFAULTS, dtypes_of
+from numr.runtime.wgpu.devices import DEFAULTS, dtypes_of, feature_of
 from numr.runtime.wgpu.launch import DeviceContext
 from numr.runtime.wgpu.memory import WgpuAllocator
 from numr.runtime.wgpu.runtime import WgpuRuntime
@@ -42,6 +42,9 @@ class Families(RuntimeClient[DeviceArray]):
 
     def synchronize(self) -> None:
         self.runtime.opened(self.device).queue.synchronize()
+
+    def feature_of(self, dtype: DType) -> str:
+        return feature_of(dtype)
 
     # --------------------------------------------------- storage and host data
     def storage(self, array: DeviceArray) -> Storage:

@@ -80,6 +80,7 @@ class DeviceContext:
         )
         self.max_groups = self.limits["max-compute-workgroups-per-dimension"]
         self.table = self.allocator.table
+        self._release = self.allocator.deallocate
         self._layouts: dict[tuple[int, ...], Layout] = {}
 
     @property
@@ -99,7 +100,8 @@ class DeviceContext:
     def fresh(self, layout: Layout, nbytes: int, dtype: DType) -> DeviceArray:
         """A new array of a C-contiguous layout without offset, and of as many bytes."""
         block = self.allocator.take(nbytes)
-        return DeviceArray(Storage(block.ptr, nbytes, self.device, self.runtime), layout, dtype)
+        storage = Storage(block.ptr, nbytes, self.device, self.runtime, release=self._release)
+        return DeviceArray(storage, layout, dtype)
 
     def is_shared(self, layout: Layout) -> bool:
         """Whether :meth:`empty` gives new arrays of the shape this very layout."""

@@ -236,6 +236,8 @@ class WgpuAllocator(CachingAllocator):
         if forked:
             self._reclaiming = threading.Lock()
         self.table.close(forked=forked)
+        for block in list(self._live.values()):
+            block.cacheable = False  # nobody else is to get a buffer that is gone
         super().trim()
 
     def _too_large(self, size: int, opened: OpenDevice) -> BufferTooLarge:

@@ -27,8 +27,17 @@ class Operations(Families):
         self._conversions: dict[tuple[DType, DType], Elementwise] = {}
 
     def elementwise_loop(self, op: Op, kinds: tuple[Kind, ...]) -> Loop:
-        compute = self.signature(op, kinds).compute
-        return comparing(op, kinds, compute, self.operation(op, kinds), self.full)
+        signature = self.signature(op, kinds)
+        loop = comparing(op, kinds, signature.compute, self.operation(op, kinds), self.full)
+        if signature == op.signature(kinds, self.defaults):
+            return loop
+
+        def narrowed(*operands: Any) -> DeviceArray:
+            self.signature(op, kinds)  # whether it may be narrowed can change with every call
+            result: DeviceArray = loop(*operands)
+            return result
+
+        return narrowed
 
     def elementwise_into(
         self, op: Op, kinds: tuple[Kind, ...], operands: tuple[Any, ...], target: DeviceArray
