@@ -105,7 +105,7 @@ class CreationFunctions(RuntimeFunctions):
             if isinstance(obj, list | tuple) and holds_tensors(obj):
                 stacked = self._stacked(obj, client, wanted)
                 return stacked if wanted is None else p.cast(stacked, wanted)
-            return wrap(client.take_host(host_array(obj, wanted, client)), client)
+            return wrap(call(client, "take_host", host_array(obj, wanted, client)), client)
         host = foreign_array(obj)
         own = dt.as_dtype(host.dtype, "asarray")
         target = wanted or client.require_dtype(own, "asarray")
@@ -118,8 +118,8 @@ class CreationFunctions(RuntimeFunctions):
             cpu = client_of("cpu")  # the device cannot convert what it has not
             host = cpu.cast(cpu.from_host(host, copy=False), target)
         if target != host.dtype:
-            return p.cast(wrap(client.from_host(host, copy=False), client), target)
-        return wrap(client.from_host(host, copy=bool(copy)), client)
+            return p.cast(wrap(call(client, "from_host", host, copy=False), client), target)
+        return wrap(call(client, "from_host", host, copy=bool(copy)), client)
 
     def _from_tensor(
         self, x: Tensor, dtype: Any, device: Device | str | None, copy: bool | None
@@ -131,7 +131,7 @@ class CreationFunctions(RuntimeFunctions):
                 f"asarray: copy=False, but a tensor of dtype {x.dtype} on {x.device} becomes {target} on "
                 f"{client.device} only by a copy."
             )
-        result = x.to_device(client.device)
+        result = x if client is x._client else x.to_device(client.device)
         result = p.cast(result, target)
         return p.copy(result) if copy and result is x else result
 
@@ -194,7 +194,7 @@ class CreationFunctions(RuntimeFunctions):
                 )
             return self._from_tensor(x, None, device, copy)
         client = self._client(device)
-        data = client.from_dlpack(x, copy)
+        data = call(client, "from_dlpack", x, copy)
         client.require_dtype(dt.as_dtype(data.dtype, "from_dlpack"), "from_dlpack")
         return wrap(data, client)
 
