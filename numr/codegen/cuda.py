@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from numr.codegen.expr import Expr, Scalar, constant_value
-from numr.codegen.schedule import Schedule
+from numr.codegen.schedule import BracedSchedule
 
 __all__ = ["OPTIONS", "PRELUDE", "Code", "code", "constant", "type_name"]
 
@@ -180,7 +180,7 @@ def code(
     return Code(statements, tuple(printer.text[root] for root in roots), len(printer.order))
 
 
-class _Printer(Schedule):
+class _Printer(BracedSchedule):
     def __init__(self, roots: Sequence[Expr], variables: Mapping[str, str], prefix: str) -> None:
         super().__init__(roots, prefix)
         self.variables = variables

@@ -1,6 +1,7 @@
 """The order in which a kernel computes expressions: statements, branches and what each branch has to itself.
 
-A printer for one language derives from :class:`Schedule` and says what a node, a statement and a branch look like.
+A printer for one language derives from :class:`Schedule` and says what a node, a statement and a branch look like;
+for languages with variables and blocks in braces :class:`BracedSchedule` says most of it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Final
 
 from numr.codegen.expr import Expr, topological
 
-__all__ = ["Schedule"]
+__all__ = ["BracedSchedule", "Schedule"]
 
 #: Longest text that is written in place instead of being given a name.
 INLINE_LENGTH: Final = 60
@@ -42,22 +43,23 @@ class Schedule(ABC):
             for arg in node.args:
                 self._users.setdefault(arg, []).append(node)
         self._groups = self._group()
-        #: For each branch, by its members, the nodes that only its rare arms need.
+        #: For each branch, by its members, the nodes that only its rare arms need, in order: what is written must not
+        #: depend on where objects lie in memory.
         self._private = {
             group: self._only_in(group, set(roots)) for group in set(self._groups.values())
         }
 
     @abstractmethod
-    def print(self, node: Expr) -> str:
-        """The text of a node, whose operands' texts are in ``self.text``."""
+    def statement(self, node: Expr, indent: str) -> None:
+        """Write what computes a node, whose operands' texts are in ``self.text``, and add its own."""
 
     @abstractmethod
-    def declare(self, node: Expr, name: str, text: str, *, mutable: bool) -> str:
-        """The statement that gives a value a name."""
+    def branch(self, group: tuple[Expr, ...], indent: str) -> None:
+        """Write the branch that computes nodes of one condition, and add their texts.
 
-    @abstractmethod
-    def open_branch(self, condition: str) -> str:
-        """The line that a branch starts with; it ends with a brace."""
+        The texts of the condition and of the common operands are there; those of the rare ones are not, as far as
+        nothing else needs them.
+        """
 
     def emit(self, roots: Iterable[Expr], indent: str) -> None:
         """Write the statements that compute ``roots``; their texts are in ``self.text`` then."""
@@ -70,35 +72,13 @@ class Schedule(ABC):
                 stack.append((node, True))
                 stack.extend((arg, False) for arg in reversed(self._needs(node)))
             elif node in self._groups:
-                self._branch(self._groups[node], indent)
+                self.branch(self._groups[node], indent)
             else:
-                self._statement(node, indent)
+                self.statement(node, indent)
 
     def _name(self) -> str:
         self._named += 1
         return f"{self.prefix}{self._named - 1}"
-
-    def _statement(self, node: Expr, indent: str) -> None:
-        text = self.print(node)
-        simple = node.op in ("var", "const")
-        if not simple and (self._uses[node] > 1 or len(text) > INLINE_LENGTH):
-            name = self._name()
-            self.lines.append(indent + self.declare(node, name, text, mutable=False))
-            text = name
-        self.text[node] = text
-
-    def _branch(self, group: tuple[Expr, ...], indent: str) -> None:
-        names = [self._name() for _ in group]
-        for name, member in zip(names, group, strict=True):
-            common = self.text[member.args[2]]
-            self.lines.append(indent + self.declare(member, name, common, mutable=True))
-        self.lines.append(indent + self.open_branch(self.text[group[0].args[0]]))
-        self.emit([member.args[1] for member in group], indent + "    ")
-        for name, member in zip(names, group, strict=True):
-            self.lines.append(f"{indent}    {name} = {self.text[member.args[1]]};")
-        self.lines.append(f"{indent}}}")
-        for name, member in zip(names, group, strict=True):
-            self.text[member] = name
 
     def _group(self) -> dict[Expr, tuple[Expr, ...]]:
         """Branches that share a condition and do not need each other become one."""
@@ -114,7 +94,7 @@ class Schedule(ABC):
                 groups[member] = tuple(members) if independent else (member,)
         return groups
 
-    def _only_in(self, group: tuple[Expr, ...], roots: set[Expr]) -> set[Expr]:
+    def _only_in(self, group: tuple[Expr, ...], roots: set[Expr]) -> dict[Expr, None]:
         found: set[Expr] = set()
         arms = {member.args[1] for member in group}
         for node in reversed(self.order):
@@ -127,7 +107,7 @@ class Schedule(ABC):
                 for user in users
             ) and (node in arms or any(user in found for user in users)):
                 found.add(node)
-        return found
+        return dict.fromkeys(node for node in self.order if node in found)
 
     def _needs(self, node: Expr) -> list[Expr]:
         group = self._groups.get(node)
@@ -142,3 +122,43 @@ class Schedule(ABC):
         for inner in private:
             needs += [arg for arg in inner.args if arg not in private]
         return needs
+
+
+class BracedSchedule(Schedule):
+    """A schedule in a language of expressions, variables and blocks in braces."""
+
+    @abstractmethod
+    def print(self, node: Expr) -> str:
+        """The text of a node, whose operands' texts are in ``self.text``."""
+
+    @abstractmethod
+    def declare(self, node: Expr, name: str, text: str, *, mutable: bool) -> str:
+        """The statement that gives a value a name."""
+
+    @abstractmethod
+    def open_branch(self, condition: str) -> str:
+        """The line that a branch starts with; it ends with a brace."""
+
+    def statement(self, node: Expr, indent: str) -> None:
+        """A declaration, unless the text is short and occurs once."""
+        text = self.print(node)
+        simple = node.op in ("var", "const")
+        if not simple and (self._uses[node] > 1 or len(text) > INLINE_LENGTH):
+            name = self._name()
+            self.lines.append(indent + self.declare(node, name, text, mutable=False))
+            text = name
+        self.text[node] = text
+
+    def branch(self, group: tuple[Expr, ...], indent: str) -> None:
+        """Variables with the common values, which the branch changes."""
+        names = [self._name() for _ in group]
+        for name, member in zip(names, group, strict=True):
+            common = self.text[member.args[2]]
+            self.lines.append(indent + self.declare(member, name, common, mutable=True))
+        self.lines.append(indent + self.open_branch(self.text[group[0].args[0]]))
+        self.emit([member.args[1] for member in group], indent + "    ")
+        for name, member in zip(names, group, strict=True):
+            self.lines.append(f"{indent}    {name} = {self.text[member.args[1]]};")
+        self.lines.append(f"{indent}}}")
+        for name, member in zip(names, group, strict=True):
+            self.text[member] = name

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from numr.codegen.expr import Expr, Scalar, constant_value
-from numr.codegen.schedule import Schedule
+from numr.codegen.schedule import BracedSchedule
 
 __all__ = ["Code", "code", "constant", "prelude", "type_name"]
 
@@ -189,7 +189,7 @@ def _is_arithmetic(node: Expr) -> bool:
     return node.op not in ("select", "rarely", "bitcast", "cast")
 
 
-class _Printer(Schedule):
+class _Printer(BracedSchedule):
     """WGSL of nodes."""
 
     def __init__(self, roots: Sequence[Expr], variables: Mapping[str, str], prefix: str) -> None:
