@@ -526,13 +526,26 @@ def test_operations_outlive_the_device():
         client.context.allocator.close(forked=False)
 
 
-def test_prepared_dispatches_are_dropped_when_there_are_many(client):
+@pytest.mark.parametrize("dtype", [dt.int8, dt.int16, dt.float32, dt.complex64], ids=str)
+def test_a_plan_fits_buffers_of_every_size(client, dtype):
+    require(client, dtype)
+    loop = client.elementwise_loop(ops.ADD, (dtype, dtype))
+    count = 64 // dtype.itemsize
+    for size in (100 * count, 2 * count, 4 * count):
+        host = numbers(dtype, size, 27)
+        native = client.from_host(host, copy=True)
+        view = client.wrap(native.storage, Layout((count,), (1,), count), dtype)
+        got = client.to_host(loop(view, view))
+        np.testing.assert_array_equal(got, host[count : 2 * count] * dtype.type(2))
+
+
+def test_plans_are_dropped_when_there_are_many(client):
     loop = client.elementwise_loop(ops.NEGATIVE, (dt.int32,))
     assert isinstance(loop, Elementwise)
-    for size in [*range(1, 150), *range(1, 150)]:
-        x = client.empty((size,), dt.int32)
-        assert loop(x).shape == (size,)
-    assert len(loop._prepared) <= 64
+    for size in [*range(1, 300), *range(1, 300)]:
+        x = client.iota(size, 0, 1, dt.int32)
+        assert client.to_host(loop(x))[-1] == 1 - size
+    assert len(loop._plans) <= 256
 
 
 def test_the_client_is_that_of_the_runtime():

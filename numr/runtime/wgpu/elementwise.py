@@ -34,20 +34,25 @@ __all__ = ["Elementwise", "of_operation"]
 
 #: Elements of one dispatch, so that all numbers of elements and bytes fit into 32 bits.
 _MOST: Final = 1 << 31
-#: Layouts whose dispatches are kept prepared.
-_KEPT: Final = 64
+#: Plans that are kept.
+_KEPT: Final = 256
 
 
-class _Prepared(NamedTuple):
-    """A dispatch over all of some whole arrays of one layout, but for the buffers and the scalars."""
+class _Plan(NamedTuple):
+    """A dispatch on arrays of given layouts, but for the buffers and the scalars."""
 
     opened: OpenDevice
     kernel: Kernel
+    #: Of the result, and how many bytes it has.
     layout: Layout
     nbytes: int
-    sizes: tuple[int, ...]
+    #: First byte and number of bytes of each binding, the result's last.
+    spans: tuple[tuple[int, int], ...]
     pack: Callable[..., bytes]
-    header: tuple[int, ...]
+    #: What is packed before and after the scalars.
+    head: tuple[int, ...]
+    tail: tuple[int, ...]
+    #: The parameters where there are no scalars.
     params: bytes
     groups: tuple[int, int, int]
     traffic: int
@@ -92,57 +97,49 @@ class Elementwise:
         most = context.limits["max-storage-buffers-per-shader-stage"]
         self._has_buffers = len(self._arrays) < most
         self._texts = Texts(sources, result, formula)
-        # By the identity of their layouts, which they keep alive.
-        self._prepared: dict[int, _Prepared] = {}
+        # By the layouts of the operands, or the identity of the one that all have and that the plan keeps alive; for
+        # results that are written into existing arrays by more.
+        self._plans: dict[Any, _Plan] = {}
 
     def __call__(self, *operands: Any) -> DeviceArray:
         """The result on broadcast operands, in a new array."""
         arrays = operands if not self._makers else [operands[i] for i in self._arrays]
         layout = arrays[0].layout
-        prepared = self._prepared.get(id(layout))
-        if prepared is not None:
+        plan = self._plans.get(id(layout))
+        if plan is not None:
             for array in arrays:
                 if array.layout is not layout:
+                    plan = None
                     break
-            else:
-                out = self._run_prepared(prepared, operands, arrays)
-                if out is not None:
-                    return out
-        return self._general(operands, arrays)
+        key: Any = None
+        if plan is None:
+            key = tuple([array.layout for array in arrays])
+            plan = self._plans.get(key)
+        if plan is not None and plan.opened is self.context.table.opened:
+            out = self.context.fresh(plan.layout, plan.nbytes, self.result)
+            self._record(plan, operands, arrays, out)
+            return out
+        return self._new(operands, arrays, key)
 
-    def _run_prepared(
-        self, prepared: _Prepared, operands: Sequence[Any], arrays: Sequence[DeviceArray]
-    ) -> DeviceArray | None:
-        """The result on whole arrays of the prepared layout; None if the device is not the same any more."""
-        opened, kernel, layout, nbytes, sizes, pack, header, params, groups, traffic = prepared
+    def _new(self, operands: Sequence[Any], arrays: Sequence[DeviceArray], key: Any) -> DeviceArray:
+        """The result in a new array, where there is no plan yet."""
         context = self.context
-        table = context.table
-        if table.opened is not opened:
-            self._prepared.clear()
-            return None
-        if self._makers:
-            params = pack(*header, *self._values(operands))
-        out = context.fresh(layout, nbytes, self.result)
-        buffers = table.buffers
-        bindings = []
-        for array, size in zip((*arrays, out), sizes, strict=True):
-            buffer = buffers[array.storage.handle]
-            if buffer is None:
-                return None
-            bindings.append((buffer, 0, size))
-        opened.queue.record(Dispatch(kernel, bindings, params, groups), traffic)
-        return out
-
-    def _general(self, operands: Sequence[Any], arrays: Sequence[DeviceArray]) -> DeviceArray:
-        """The result on any operands, in a new array."""
-        shape = arrays[0].shape if arrays else ()
+        shape = arrays[0].shape
         if any(array.shape != shape for array in arrays):
             shape = broadcast_shapes(*(array.shape for array in arrays), function=self.name)
-        if len(shape) > 1 and _in_fortran_order(arrays, shape):
-            turned = [_turned(x) if i in self._arrays else x for i, x in enumerate(operands)]
-            return _turned(self(*turned))
-        out = self.context.empty(shape, self.result)
-        self._run(operands, arrays, out, fresh=True)
+        turned = len(shape) > 1 and _in_fortran_order(arrays, shape)
+        if turned:
+            shape, arrays = shape[::-1], [_turned(array) for array in arrays]
+        out = context.empty(shape, self.result)
+        plan = self._run(operands, arrays, out, fresh=True)
+        if turned:
+            out = _turned(out)
+        if plan is not None and key is not None:
+            plan = plan._replace(layout=out.layout)
+            self._keep(key, plan)
+            layout = out.layout
+            if context.is_shared(layout) and all(other is layout for other in key):
+                self._keep(id(layout), plan)
         return out
 
     def fill(self, operands: Sequence[Any], out: DeviceArray) -> bool:
@@ -151,7 +148,13 @@ class Elementwise:
         An operand may be the array itself, but not overlap it otherwise.
         """
         arrays = [operands[i] for i in self._arrays]
+        handle = out.storage.handle
         whole = is_whole(out)
+        key = (whole, out.layout, *((x.storage.handle == handle, x.layout) for x in arrays))
+        plan = self._plans.get(key)
+        if plan is not None and plan.opened is self.context.table.opened:
+            self._record(plan, operands, arrays, out)
+            return True
         if any(overlaps(array, out) for array in arrays):
             return False
         if not whole and (
@@ -159,10 +162,37 @@ class Elementwise:
             out.itemsize < 4 or out.layout.has_internal_overlap or not self.context.fits(out)
         ):
             return False
-        self._run(operands, arrays, out, fresh=whole)
+        plan = self._run(operands, arrays, out, fresh=whole)
+        if plan is not None:
+            self._keep(key, plan)
         return True
 
+    def _keep(self, key: Any, plan: _Plan) -> None:
+        if len(self._plans) >= _KEPT:
+            self._plans.clear()
+        self._plans[key] = plan
+
     # -------------------------------------------------------------------- running
+    def _record(
+        self,
+        plan: _Plan,
+        operands: Sequence[Any],
+        arrays: Sequence[DeviceArray],
+        out: DeviceArray,
+    ) -> None:
+        """Record the dispatch of a plan."""
+        opened, kernel, _, _, spans, pack, head, tail, params, groups, traffic = plan
+        if self._makers:
+            params = pack(*head, *self._values(operands), *tail)
+        buffers = self.context.table.buffers
+        bindings = []
+        for array, (start, size) in zip((*arrays, out), spans, strict=True):
+            buffer = buffers[array.storage.handle]
+            if buffer is None:
+                self.context.buffer(array, self.name)  # raises
+            bindings.append((buffer, start, size))
+        opened.queue.record(Dispatch(kernel, bindings, params, groups), traffic)
+
     def _values(self, operands: Sequence[Any]) -> list[int | float]:
         return [number for i, make in self._makers for number in make(operands[i])]
 
@@ -173,13 +203,14 @@ class Elementwise:
         out: DeviceArray,
         *,
         fresh: bool,
-    ) -> None:
-        """Write the result into an array; into a ``fresh`` one by whole pieces, past its end as well."""
-        size = out.size
-        if not size:
-            return
-        shape = out.shape
-        context = self.context
+    ) -> _Plan | None:
+        """Write the result into an array; into a ``fresh`` one by whole pieces, past its end as well.
+
+        The plan is returned if there was one dispatch, on the arrays themselves.
+        """
+        if not out.size:
+            return None
+        shape, context = out.shape, self.context
         aliased = any(array.storage.handle == out.storage.handle for array in arrays)
         if (
             fresh
@@ -189,9 +220,8 @@ class Elementwise:
         ):
             starts = [context.aligned_start(array) for array in (*arrays, out)]
             if None not in starts:
-                self._run_flat(operands, arrays, out, starts, aliased)
-                return
-        self._run_strided(operands, arrays, out, fresh=fresh, aliased=aliased)
+                return self._run_flat(operands, arrays, out, starts, aliased)
+        return self._run_strided(operands, arrays, out, fresh=fresh, aliased=aliased)
 
     def _run_flat(
         self,
@@ -200,42 +230,55 @@ class Elementwise:
         out: DeviceArray,
         starts: Sequence[Any],
         aliased: bool,
-    ) -> None:
-        context = self.context
-        opened = context.opened
+    ) -> _Plan | None:
         text, pack = self._texts.flat(aliased)
-        kernel = opened.pipelines.get(text)
-        values = self._values(operands)
+        kernel = self.context.opened.pipelines.get(text)
+        buffers = [self.context.buffer(array, self.name) for array in (*arrays, out)]
         size = out.size
         step = self._step(max(self._itemsizes))
-        buffers = [context.buffer(array, self.name) for array in (*arrays, out)]
+        plan = None
         for first in range(0, size, step):
             count = min(step, size - first)
-            groups, row = context.grid(-(-count // vectors.WIDTH))
-            header = (0, count, row, first)
-            params = pack(*header, *values)
+            groups, row = self.context.grid(-(-count // vectors.WIDTH))
             bindings = []
             for buffer, begin, itemsize in zip(buffers, starts, self._itemsizes, strict=True):
                 start = begin + first * itemsize
-                bindings.append(
-                    (buffer, start, min(count * itemsize + 63 & -64, buffer.size - start))
-                )
-            opened.queue.dispatch(kernel, bindings, params, groups)
-        layout = out.layout
-        if (
-            size <= step
-            and not aliased
-            and context.is_shared(layout)
-            and all(array.layout is layout for array in arrays)
-        ):
-            if len(self._prepared) >= _KEPT:
-                self._prepared.clear()
-            sizes = tuple(binding[2] for binding in bindings)
-            nbytes = size * self.result.itemsize
-            self._prepared[id(layout)] = _Prepared(
-                *(opened, kernel, layout, nbytes, sizes),
-                *(pack, header, params, groups, sum(sizes)),
-            )
+                end = start + count * itemsize
+                # Writes go on to the end of the last piece, reads beyond a binding find something else.
+                end = end + 63 & -64 if buffer is buffers[-1] else end + 15 & -16
+                bindings.append((buffer, start, end - start))
+            head = (0, count, row, first)
+            plan = self._dispatch(kernel, bindings, (pack, head, ()), groups, operands, out)
+        return plan if size <= step else None
+
+    def _dispatch(
+        self,
+        kernel: Kernel,
+        bindings: Sequence[Binding],
+        params: tuple[Callable[..., bytes], tuple[int, ...], tuple[int, ...]],
+        groups: tuple[int, int, int],
+        operands: Sequence[Any],
+        out: DeviceArray,
+    ) -> _Plan:
+        """Record a dispatch after checking it, and return its plan."""
+        opened = self.context.opened
+        pack, head, tail = params
+        packed = pack(*head, *self._values(operands), *tail)
+        opened.queue.dispatch(kernel, bindings, packed, groups)
+        spans = tuple((start, size) for _, start, size in bindings)
+        return _Plan(
+            opened=opened,
+            kernel=kernel,
+            layout=out.layout,
+            nbytes=out.nbytes,
+            spans=spans,
+            pack=pack,
+            head=head,
+            tail=tail,
+            params=packed,
+            groups=groups,
+            traffic=sum(size for _, size in spans),
+        )
 
     def _step(self, itemsize: int) -> int:
         """Elements of one dispatch, such that the bindings of the next are aligned."""
@@ -250,8 +293,9 @@ class Elementwise:
         *,
         fresh: bool,
         aliased: bool,
-    ) -> None:
+    ) -> _Plan | None:
         context, shape, size = self.context, out.shape, out.size
+        given = arrays
         step = size
         if size > _MOST or not all(context.fits(array) for array in (*arrays, out)):
             step = self._step(max(self._itemsizes))
@@ -267,7 +311,8 @@ class Elementwise:
         strides = [array.layout.broadcast_to(shape).strides for array in arrays]
         walk = Walk(shape, strides if fresh else [*strides, out.strides])
         text, pack = self._texts.strided(walk.rank, slots, fresh=fresh, aliased=aliased)
-        values = self._values(operands)
+        kernel = context.opened.pipelines.get(text)
+        plan = None
         for first in range(0, size, step):
             count = min(step, size - first)
             bindings: dict[int, Binding] = {}
@@ -287,9 +332,11 @@ class Elementwise:
                 bindings[len(slots)], start = context.bind(out, self.name)
                 starts.append(start)
             groups, row = context.grid(-(-count // texts.lanes(self.result)))
-            numbers = [number & 0xFFFFFFFF for number in (*starts, *walk.packed())]
-            params = pack(0, count, row, first, *values, *numbers)
-            context.run(text, list(bindings.values()), params, groups)
+            head = (0, count, row, first)
+            tail = tuple(number & 0xFFFFFFFF for number in (*starts, *walk.packed()))
+            every = list(bindings.values())
+            plan = self._dispatch(kernel, every, (pack, head, tail), groups, operands, out)
+        return plan if size <= step and arrays is given else None
 
     def _slots(self) -> tuple[int, ...]:
         """For each array which buffer it is bound as: one of its own, or one for all of a type where these are few."""
