@@ -545,7 +545,7 @@ def test_plans_are_dropped_when_there_are_many(client):
     for size in [*range(1, 300), *range(1, 300)]:
         x = client.iota(size, 0, 1, dt.int32)
         assert client.to_host(loop(x))[-1] == 1 - size
-    assert len(loop._plans) <= 256
+    assert len(loop._planned) <= 256
 
 
 def test_the_client_is_that_of_the_runtime():

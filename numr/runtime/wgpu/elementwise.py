@@ -19,15 +19,12 @@ from numr.ir.ops import SELECT, Op, Signature
 from numr.layout import Layout, broadcast_shapes
 from numr.runtime.storage import DeviceArray
 from numr.runtime.wgpu import scalars, texts, vectors
-from numr.runtime.wgpu.elementwise_texts import Texts
-from numr.runtime.wgpu.native import Dispatch
+from numr.runtime.wgpu.elementwise_texts import Prepared, Texts
 from numr.runtime.wgpu.ranges import is_whole, overlaps
 from numr.runtime.wgpu.texts import Walk
 
 if TYPE_CHECKING:
-    from numr.runtime.wgpu.launch import DeviceContext
-    from numr.runtime.wgpu.opened import OpenDevice
-    from numr.runtime.wgpu.pipelines import Kernel
+    from numr.runtime.wgpu.launch import DeviceContext, Plan
     from numr.runtime.wgpu.queue import Binding
 
 __all__ = ["Elementwise", "of_operation"]
@@ -38,24 +35,17 @@ _MOST: Final = 1 << 31
 _KEPT: Final = 256
 
 
-class _Plan(NamedTuple):
+class _Planned(NamedTuple):
     """A dispatch on arrays of given layouts, but for the buffers and the scalars."""
 
-    opened: OpenDevice
-    kernel: Kernel
+    plan: Plan
     #: Of the result, and how many bytes it has.
     layout: Layout
     nbytes: int
-    #: First byte and number of bytes of each binding, the result's last.
-    spans: tuple[tuple[int, int], ...]
+    #: What packs the parameters, and what is packed before and after the scalars.
     pack: Callable[..., bytes]
-    #: What is packed before and after the scalars.
     head: tuple[int, ...]
     tail: tuple[int, ...]
-    #: The parameters where there are no scalars.
-    params: bytes
-    groups: tuple[int, int, int]
-    traffic: int
 
 
 class Elementwise:
@@ -99,25 +89,25 @@ class Elementwise:
         self._texts = Texts(sources, result, formula)
         # By the layouts of the operands, or the identity of the one that all have and that the plan keeps alive; for
         # results that are written into existing arrays by more.
-        self._plans: dict[Any, _Plan] = {}
+        self._planned: dict[Any, _Planned] = {}
 
     def __call__(self, *operands: Any) -> DeviceArray:
         """The result on broadcast operands, in a new array."""
         arrays = operands if not self._makers else [operands[i] for i in self._arrays]
         layout = arrays[0].layout
-        plan = self._plans.get(id(layout))
-        if plan is not None:
+        planned = self._planned.get(id(layout))
+        if planned is not None:
             for array in arrays:
                 if array.layout is not layout:
-                    plan = None
+                    planned = None
                     break
         key: Any = None
-        if plan is None:
+        if planned is None:
             key = tuple([array.layout for array in arrays])
-            plan = self._plans.get(key)
-        if plan is not None and plan.opened is self.context.table.opened:
-            out = self.context.fresh(plan.layout, plan.nbytes, self.result)
-            self._record(plan, operands, arrays, out)
+            planned = self._planned.get(key)
+        if planned is not None and planned.plan.opened is self.context.table.opened:
+            out = self.context.fresh(planned.layout, planned.nbytes, self.result)
+            self._again(planned, operands, arrays, out)
             return out
         return self._new(operands, arrays, key)
 
@@ -131,15 +121,15 @@ class Elementwise:
         if turned:
             shape, arrays = shape[::-1], [_turned(array) for array in arrays]
         out = context.empty(shape, self.result)
-        plan = self._run(operands, arrays, out, fresh=True)
+        planned = self._run(operands, arrays, out, fresh=True)
         if turned:
             out = _turned(out)
-        if plan is not None and key is not None:
-            plan = plan._replace(layout=out.layout)
-            self._keep(key, plan)
+        if planned is not None and key is not None:
             layout = out.layout
+            planned = planned._replace(layout=layout)
+            self._keep(key, planned)
             if context.is_shared(layout) and all(other is layout for other in key):
-                self._keep(id(layout), plan)
+                self._keep(id(layout), planned)
         return out
 
     def fill(self, operands: Sequence[Any], out: DeviceArray) -> bool:
@@ -151,9 +141,9 @@ class Elementwise:
         handle = out.storage.handle
         whole = is_whole(out)
         key = (whole, out.layout, *((x.storage.handle == handle, x.layout) for x in arrays))
-        plan = self._plans.get(key)
-        if plan is not None and plan.opened is self.context.table.opened:
-            self._record(plan, operands, arrays, out)
+        planned = self._planned.get(key)
+        if planned is not None and planned.plan.opened is self.context.table.opened:
+            self._again(planned, operands, arrays, out)
             return True
         if any(overlaps(array, out) for array in arrays):
             return False
@@ -162,36 +152,27 @@ class Elementwise:
             out.itemsize < 4 or out.layout.has_internal_overlap or not self.context.fits(out)
         ):
             return False
-        plan = self._run(operands, arrays, out, fresh=whole)
-        if plan is not None:
-            self._keep(key, plan)
+        planned = self._run(operands, arrays, out, fresh=whole)
+        if planned is not None:
+            self._keep(key, planned)
         return True
 
-    def _keep(self, key: Any, plan: _Plan) -> None:
-        if len(self._plans) >= _KEPT:
-            self._plans.clear()
-        self._plans[key] = plan
+    def _keep(self, key: Any, planned: _Planned) -> None:
+        if len(self._planned) >= _KEPT:
+            self._planned.clear()
+        self._planned[key] = planned
 
     # -------------------------------------------------------------------- running
-    def _record(
+    def _again(
         self,
-        plan: _Plan,
+        planned: _Planned,
         operands: Sequence[Any],
         arrays: Sequence[DeviceArray],
         out: DeviceArray,
     ) -> None:
-        """Record the dispatch of a plan."""
-        opened, kernel, _, _, spans, pack, head, tail, params, groups, traffic = plan
-        if self._makers:
-            params = pack(*head, *self._values(operands), *tail)
-        buffers = self.context.table.buffers
-        bindings = []
-        for array, (start, size) in zip((*arrays, out), spans, strict=True):
-            buffer = buffers[array.storage.handle]
-            if buffer is None:
-                self.context.buffer(array, self.name)  # raises
-            bindings.append((buffer, start, size))
-        opened.queue.record(Dispatch(kernel, bindings, params, groups), traffic)
+        plan, _, _, pack, head, tail = planned
+        params = pack(*head, *self._values(operands), *tail) if self._makers else plan.params
+        self.context.run_again(plan, (*arrays, out), params)
 
     def _values(self, operands: Sequence[Any]) -> list[int | float]:
         return [number for i, make in self._makers for number in make(operands[i])]
@@ -203,7 +184,7 @@ class Elementwise:
         out: DeviceArray,
         *,
         fresh: bool,
-    ) -> _Plan | None:
+    ) -> _Planned | None:
         """Write the result into an array; into a ``fresh`` one by whole pieces, past its end as well.
 
         The plan is returned if there was one dispatch, on the arrays themselves.
@@ -230,13 +211,12 @@ class Elementwise:
         out: DeviceArray,
         starts: Sequence[Any],
         aliased: bool,
-    ) -> _Plan | None:
-        text, pack = self._texts.flat(aliased)
-        kernel = self.context.opened.pipelines.get(text)
+    ) -> _Planned | None:
+        prepared = self._texts.flat(aliased)
         buffers = [self.context.buffer(array, self.name) for array in (*arrays, out)]
         size = out.size
         step = self._step(max(self._itemsizes))
-        plan = None
+        planned = None
         for first in range(0, size, step):
             count = min(step, size - first)
             groups, row = self.context.grid(-(-count // vectors.WIDTH))
@@ -248,37 +228,23 @@ class Elementwise:
                 end = end + 63 & -64 if buffer is buffers[-1] else end + 15 & -16
                 bindings.append((buffer, start, end - start))
             head = (0, count, row, first)
-            plan = self._dispatch(kernel, bindings, (pack, head, ()), groups, operands, out)
-        return plan if size <= step else None
+            planned = self._first(prepared, bindings, (head, ()), groups, operands, out)
+        return planned if size <= step else None
 
-    def _dispatch(
+    def _first(
         self,
-        kernel: Kernel,
+        prepared: Prepared,
         bindings: Sequence[Binding],
-        params: tuple[Callable[..., bytes], tuple[int, ...], tuple[int, ...]],
+        numbers: tuple[tuple[int, ...], tuple[int, ...]],
         groups: tuple[int, int, int],
         operands: Sequence[Any],
         out: DeviceArray,
-    ) -> _Plan:
-        """Record a dispatch after checking it, and return its plan."""
-        opened = self.context.opened
-        pack, head, tail = params
-        packed = pack(*head, *self._values(operands), *tail)
-        opened.queue.dispatch(kernel, bindings, packed, groups)
-        spans = tuple((start, size) for _, start, size in bindings)
-        return _Plan(
-            opened=opened,
-            kernel=kernel,
-            layout=out.layout,
-            nbytes=out.nbytes,
-            spans=spans,
-            pack=pack,
-            head=head,
-            tail=tail,
-            params=packed,
-            groups=groups,
-            traffic=sum(size for _, size in spans),
-        )
+    ) -> _Planned:
+        text, pack = prepared
+        head, tail = numbers
+        params = pack(*head, *self._values(operands), *tail)
+        plan = self.context.run_first(text, bindings, params, groups)
+        return _Planned(plan, out.layout, out.nbytes, pack, head, tail)
 
     def _step(self, itemsize: int) -> int:
         """Elements of one dispatch, such that the bindings of the next are aligned."""
@@ -293,7 +259,7 @@ class Elementwise:
         *,
         fresh: bool,
         aliased: bool,
-    ) -> _Plan | None:
+    ) -> _Planned | None:
         context, shape, size = self.context, out.shape, out.size
         given = arrays
         step = size
@@ -310,9 +276,8 @@ class Elementwise:
             arrays = context.joined(arrays, slots)
         strides = [array.layout.broadcast_to(shape).strides for array in arrays]
         walk = Walk(shape, strides if fresh else [*strides, out.strides])
-        text, pack = self._texts.strided(walk.rank, slots, fresh=fresh, aliased=aliased)
-        kernel = context.opened.pipelines.get(text)
-        plan = None
+        prepared = self._texts.strided(walk.rank, slots, fresh=fresh, aliased=aliased)
+        planned = None
         for first in range(0, size, step):
             count = min(step, size - first)
             bindings: dict[int, Binding] = {}
@@ -335,8 +300,8 @@ class Elementwise:
             head = (0, count, row, first)
             tail = tuple(number & 0xFFFFFFFF for number in (*starts, *walk.packed()))
             every = list(bindings.values())
-            plan = self._dispatch(kernel, every, (pack, head, tail), groups, operands, out)
-        return plan if size <= step and arrays is given else None
+            planned = self._first(prepared, every, (head, tail), groups, operands, out)
+        return planned if size <= step and arrays is given else None
 
     def _slots(self) -> tuple[int, ...]:
         """For each array which buffer it is bound as: one of its own, or one for all of a type where these are few."""

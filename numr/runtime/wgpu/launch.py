@@ -11,6 +11,7 @@ from numr.errors import BackendLimitation
 from numr.layout import Layout
 from numr.runtime.storage import DeviceArray, Storage
 from numr.runtime.wgpu.copies import gather
+from numr.runtime.wgpu.native import Dispatch
 from numr.runtime.wgpu.queue import Binding, grid
 from numr.runtime.wgpu.runtime import WgpuRuntime
 from numr.runtime.wgpu.texts import WORKGROUP
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
     from numr.dtypes import DType
     from numr.runtime.device import Device
     from numr.runtime.wgpu.opened import OpenDevice
-    from numr.runtime.wgpu.pipelines import KernelText
+    from numr.runtime.wgpu.pipelines import Kernel, KernelText
 
-__all__ = ["Bound", "DeviceContext"]
+__all__ = ["Bound", "DeviceContext", "Plan"]
 
 #: Layouts of new arrays that are kept.
 _KEPT_LAYOUTS: Final = 1024
@@ -40,6 +41,33 @@ class Bound(NamedTuple):
 
     binding: Binding
     start: int
+
+
+class Plan(NamedTuple):
+    """A dispatch that was checked once, to be recorded again with other arrays of the same layouts.
+
+    Attributes
+    ----------
+    opened : OpenDevice
+        The device as it was open then; the plan ends with it.
+    kernel : Kernel
+        What is run.
+    spans : tuple of (int, int)
+        First byte and number of bytes of each binding, such that they follow from the layouts alone.
+    params : bytes
+        The parameters.
+    groups : tuple of int
+        Numbers of workgroups.
+    traffic : int
+        Bytes that are bound.
+    """
+
+    opened: OpenDevice
+    kernel: Kernel
+    spans: tuple[tuple[int, int], ...]
+    params: bytes
+    groups: tuple[int, int, int]
+    traffic: int
 
 
 class DeviceContext:
@@ -82,6 +110,8 @@ class DeviceContext:
         self.table = self.allocator.table
         self._release = self.allocator.deallocate
         self._layouts: dict[tuple[int, ...], Layout] = {}
+        #: Plans of :mod:`numr.runtime.wgpu.placing`.
+        self.placements: dict[Any, Plan] = {}
 
     @property
     def opened(self) -> OpenDevice:
@@ -217,6 +247,33 @@ class DeviceContext:
         """Record a kernel; see ``Queue.dispatch``."""
         opened = self.opened
         opened.queue.dispatch(opened.pipelines.get(text), bindings, params, groups)
+
+    def run_first(
+        self,
+        text: KernelText,
+        bindings: Sequence[Binding],
+        params: bytes,
+        groups: tuple[int, int, int],
+    ) -> Plan:
+        """Record a kernel, and return the plan to do it again; there is a workgroup."""
+        opened = self.opened
+        kernel = opened.pipelines.get(text)
+        opened.queue.dispatch(kernel, bindings, params, groups)
+        spans = tuple((start, size) for _, start, size in bindings)
+        traffic = sum(size for _, size in spans)
+        return Plan(opened, kernel, spans, params, groups, traffic)
+
+    def run_again(self, plan: Plan, arrays: Sequence[DeviceArray], params: bytes) -> None:
+        """Record the kernel of a plan of this device as it is open; ``arrays`` has one for each binding."""
+        opened, kernel, spans, _, groups, traffic = plan
+        buffers = self.table.buffers
+        bindings = []
+        for array, (start, size) in zip(arrays, spans, strict=True):
+            buffer = buffers[array.storage.handle]
+            if buffer is None:
+                self.buffer(array, "dispatch")  # raises
+            bindings.append((buffer, start, size))
+        opened.queue.record(Dispatch(kernel, bindings, params, groups), traffic)
 
     def grid(self, count: int, size: int = WORKGROUP) -> tuple[tuple[int, int, int], int]:
         """Workgroups for a number of invocations, and the invocations in a row of them; see ``queue.grid``."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from numr.layout import Layout
 from numr.layout.strides import merge_axes
@@ -19,10 +19,13 @@ from numr.runtime.wgpu.pipelines import KernelText, StorageBuffer
 from numr.runtime.wgpu.texts import Parameters, Walk
 
 if TYPE_CHECKING:
-    from numr.runtime.wgpu.launch import DeviceContext
+    from numr.runtime.wgpu.launch import DeviceContext, Plan
     from numr.runtime.wgpu.queue import Binding
 
 __all__ = ["place"]
+
+#: Plans that are kept.
+_KEPT: Final = 1024
 
 
 def place(context: DeviceContext, target: DeviceArray, source: DeviceArray) -> None:
@@ -39,6 +42,12 @@ def place(context: DeviceContext, target: DeviceArray, source: DeviceArray) -> N
     """
     if not target.size:
         return
+    same = target.storage.handle == source.storage.handle
+    key = (target.layout, source.layout, target.itemsize, same)
+    plan = context.placements.get(key)
+    if plan is not None and plan.opened is context.table.opened:
+        context.run_again(plan, (target, source), plan.params)
+        return
     target, source = _last(target, source)
     large = next((array for array in (target, source) if not context.fits(array)), None)
     if large is not None:
@@ -51,11 +60,10 @@ def place(context: DeviceContext, target: DeviceArray, source: DeviceArray) -> N
     bounds = context.bind(target, "assign"), context.bind(source, "assign")
     runs = _runs(target, source, (bounds[0].start, bounds[1].start))
     bindings = [bound.binding for bound in bounds]
-    aliased = bindings[0][0] is bindings[1][0]
-    if runs.width < 4:
-        _run_packed(context, runs, bindings, aliased)
-    else:
-        _run_words(context, runs, bindings, aliased)
+    run = _run_packed if runs.width < 4 else _run_words
+    if len(context.placements) >= _KEPT:
+        context.placements.clear()
+    context.placements[key] = run(context, runs, bindings, same)
 
 
 class _Runs(NamedTuple):
@@ -91,12 +99,13 @@ def _runs(target: DeviceArray, source: DeviceArray, starts: Sequence[int]) -> _R
 
 def _run_words(
     context: DeviceContext, runs: _Runs, bindings: Sequence[Binding], aliased: bool
-) -> None:
+) -> Plan:
     walk = Walk(tuple(runs.lengths), [tuple(own) for own in runs.steps])
     text, params = _words_text(runs.width, walk.rank, aliased)
     count = math.prod(runs.lengths)
     groups, row = context.grid(count)
-    context.run(text, bindings, params.pack(count, row, *runs.starts, *walk.packed()), groups)
+    numbers = (count, row, *runs.starts, *walk.packed())
+    return context.run_first(text, bindings, params.pack(*numbers), groups)
 
 
 @cache
@@ -119,7 +128,7 @@ def _words_text(width: int, rank: int, aliased: bool) -> tuple[KernelText, Param
 
 def _run_packed(
     context: DeviceContext, runs: _Runs, bindings: Sequence[Binding], aliased: bool
-) -> None:
+) -> Plan:
     """Move elements that share words: one invocation for each word that a run of neighbours in the target touches."""
     lengths, (target_steps, source_steps) = runs.lengths, runs.steps
     length, source_step = 1, 1
@@ -133,7 +142,7 @@ def _run_packed(
     count = math.prod(lengths) * per_run
     groups, row = context.grid(count)
     numbers = (count, row, length, per_run, source_step, *runs.starts)
-    context.run(text, bindings, params.pack(*numbers, *walk.packed()), groups)
+    return context.run_first(text, bindings, params.pack(*numbers, *walk.packed()), groups)
 
 
 @cache
