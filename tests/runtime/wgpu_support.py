@@ -65,6 +65,14 @@ def variant(*, without=(), limits=None, api=native.api_for, cache_limit=None):
     return Variant
 
 
+def kernels_of(kind, **options):
+    """A client of a variant that runs the kernels for software adapters, ``"cpu"``, or for GPUs, ``"gpu"``."""
+    rt = variant(**options)
+    client = rt.default_client(rt.default_device())
+    client.context.is_cpu = kind == "cpu"
+    return client
+
+
 def add(rt, device, handle, value, count=1):
     """Dispatch :data:`ADD` on the first words of an allocation."""
     opened = rt.opened(device)
