@@ -6,7 +6,9 @@ from numr.runtime.wgpu.creation import Creation
 from numr.runtime.wgpu.exchange import Exchange
 from numr.runtime.wgpu.indexing import Indexing
 from numr.runtime.wgpu.moving import Moving
+from numr.runtime.wgpu.products import Products
 from numr.runtime.wgpu.sorting import Sorting
+from numr.runtime.wgpu.transforms import Transforms
 
 __all__ = ["WgpuClient"]
 
@@ -14,8 +16,10 @@ __all__ = ["WgpuClient"]
 class WgpuClient(
     Creation,
     Moving,
+    Products,
     Exchange,
     Indexing,
     Sorting,
+    Transforms,
 ):
     """Dispatches operations on a WebGPU device."""
