@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from numr.runtime.device import Device
     from numr.runtime.registry import available, unavailable
+    from numr.tensor.capture import capture, jit
     from numr.tensor.core import Tensor
 
 __version__ = "0.1.0"
@@ -51,6 +52,7 @@ __all__ = [
     "__version__",
     "asnumpy",
     "available",
+    "capture",
     "complex64",
     "complex128",
     "config",
@@ -63,6 +65,7 @@ __all__ = [
     "int16",
     "int32",
     "int64",
+    "jit",
     "namespace",
     "uint8",
     "uint16",
@@ -158,6 +161,8 @@ def asnumpy(x: Tensor, /) -> np.ndarray[Any, Any]:
 
 #: What is loaded on first use, since ``import numr`` alone should cost little more than ``import numpy``.
 _LAZY = {
+    "capture": "numr.tensor.capture",
+    "jit": "numr.tensor.capture",
     "Tensor": "numr.tensor.core",
     "available": "numr.runtime.registry",
     "unavailable": "numr.runtime.registry",

@@ -35,6 +35,7 @@ from numr.runtime.device import Device
 from numr.runtime.registry import client_of
 from numr.tensor import primitives as p
 from numr.tensor.core import Tensor, elementwise, wrap
+from numr.tensor.dispatch import call
 
 __all__ = ["CreationFunctions"]
 

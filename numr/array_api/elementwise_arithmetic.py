@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numr.ir import ops
-from numr.tensor.core import Tensor, call2, unary
+from numr.tensor.core import Tensor, call2, is_square, unary
 
 __all__ = [
     "abs",
@@ -316,6 +316,8 @@ def pow(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
     >>> xp.pow(xp.asarray([1.0, 2.0, 3.0]), 2)
     Tensor([1., 4., 9.], dtype=float64, device=cpu)
     """
+    if is_square(x1, x2):
+        return unary(ops.SQUARE, x1)
     return call2(ops.POW, x1, x2)
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from numr.ir.fused import Computation
     from numr.runtime.base import Allocator, Device, Runtime
+    from numr.runtime.graphs.recording import Recorder
     from numr.runtime.storage import Storage
 
 __all__ = ["FusedLoop", "Loop", "NativeArray", "RuntimeClient"]
@@ -90,6 +91,11 @@ class RuntimeClient(ABC, Generic[A]):
     """
 
     runtime: ClassVar[type[Runtime]]
+    #: Writes down what one thread does on the device, while a graph is captured.
+    recorder: Recorder | None = None
+    #: How many operations, and how many arrays, a fused computation may have.
+    fusion_steps: int = 128
+    fusion_arrays: int = 16
     #: Whether native arrays are NumPy arrays in host memory, so that NumPy may use them in place.
     host_memory: ClassVar[bool] = False
     #: The dtypes that the device computes with.
@@ -356,6 +362,25 @@ class RuntimeClient(ABC, Generic[A]):
         self, kind: Reduction, array: A, axes: tuple[int, ...], keepdims: bool, dtype: DType
     ) -> A:
         """Reduce over axes, computing in ``dtype``; ``max`` and ``min`` propagate NaN."""
+
+    def reduce_fused(
+        self,
+        computation: Computation,
+        operands: Sequence[Any],
+        shape: tuple[int, ...],
+        kind: Reduction,
+        axes: tuple[int, ...],
+        keepdims: bool,
+        dtype: DType,
+    ) -> A:
+        """:meth:`reduce` of the one result of a fused computation on operands broadcast to ``shape``.
+
+        The same as reducing a C-contiguous array of the results, to the bit. Composed of that; a runtime that needs
+        no such array overrides it.
+        """
+        results = self.empty(shape, computation.result_dtypes[0])
+        self.fused(computation)(operands, [results])
+        return self.reduce(kind, results, axes, keepdims, dtype)
 
     def squared_distances(self, array: A, center: A, axes: tuple[int, ...], keepdims: bool) -> A:
         """Sum over axes the squared absolute values of ``array - center``, which broadcast to ``array``'s shape.

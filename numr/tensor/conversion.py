@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from numr.ir.ops import Reduction
-from numr.tensor.dispatch import call
+from numr.tensor.dispatch import call, read
 from numr.tensor.parts import TensorPart
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class ConversionMixin(TensorPart):
                 f"{function}: the tensor has shape {self.shape}; only a tensor without axes converts to a "
                 "Python scalar. Index one element first, or reduce with any(), all() or sum()."
             )
-        return self._client.to_host(self._data).item()
+        return read(function, self._client, self._data).item()
 
     def item(self) -> Any:
         """The only element, as a Python scalar."""
@@ -33,11 +33,11 @@ class ConversionMixin(TensorPart):
             raise TypeError(
                 f"item: the tensor has shape {self.shape}, {self.size} elements; exactly one is needed."
             )
-        return self._client.to_host(self._data).item()
+        return read("item", self._client, self._data).item()
 
     def tolist(self) -> Any:
         """The elements as nested lists of Python scalars."""
-        return self._client.to_host(self._data).tolist()
+        return read("tolist", self._client, self._data).tolist()
 
     def __bool__(self) -> bool:
         return bool(self._item("bool"))
@@ -87,4 +87,4 @@ class ConversionMixin(TensorPart):
             return equal
         axes = tuple(range(equal.ndim))
         found = call(equal._client, "reduce", Reduction.ANY, equal._data, axes, False, equal.dtype)
-        return bool(equal._client.to_host(found))
+        return bool(read("contains", equal._client, found))

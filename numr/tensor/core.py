@@ -17,7 +17,7 @@ from numr.runtime.device import Device
 from numr.runtime.registry import client_of
 from numr.runtime.storage import Storage
 from numr.tensor.conversion import ConversionMixin
-from numr.tensor.dispatch import call, loop_for, require_writable
+from numr.tensor.dispatch import call, loop_for, refuse_while_captured, require_writable
 from numr.tensor.indexing import IndexingMixin
 from numr.tensor.interop import InteropMixin
 from numr.tensor.methods import MethodsMixin
@@ -209,7 +209,8 @@ class Tensor(ConversionMixin, IndexingMixin, InteropMixin, MethodsMixin, Printin
         dtype = target.require_dtype(data.dtype, "to_device")
         if dtype != data.dtype:
             data = call(self._client, "cast", data, dtype)
-        return wrap(target.from_other(self._client, data), target)
+        refuse_while_captured("to_device", self._client, data)
+        return wrap(call(target, "from_other", self._client, data), target)
 
     # --------------------------------------------------------------- operators
     def __abs__(self) -> Tensor:
@@ -282,6 +283,8 @@ class Tensor(ConversionMixin, IndexingMixin, InteropMixin, MethodsMixin, Printin
         return binary(ops.FLOOR_DIVIDE, self, other), binary(ops.REMAINDER, self, other)
 
     def __pow__(self, other: Any, /) -> Tensor:
+        if is_square(self, other):
+            return unary(ops.SQUARE, self)
         return binary(ops.POW, self, other)
 
     def __rpow__(self, other: Any, /) -> Tensor:
@@ -445,6 +448,18 @@ def binary(op: Op, x: Any, y: Any) -> Tensor:
     return result
 
 
+def is_square(x: Any, y: Any) -> bool:
+    """Whether a power is the square of a tensor of the result's dtype: a product, quicker and rounded once."""
+    return (
+        y.__class__ in _SCALARS
+        and y == 2
+        and x.__class__ is Tensor
+        and x._data.dtype.kind in _SQUARED.get(y.__class__, "")
+    )
+
+
+#: Kinds of dtypes that an exponent of a scalar type leaves as they are.
+_SQUARED = {int: "iufc", float: "fc", complex: "c"}
 _SCALARS = frozenset({bool, int, float, complex})
 
 

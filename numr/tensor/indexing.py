@@ -173,7 +173,7 @@ def _from_host(client: RuntimeClient[Any], host: np.ndarray[Any, Any], function:
                 "every axis."
             )
         host = host.astype(indexing)
-    return client.from_host(host, copy=True)
+    return call(client, "from_host", host, copy=True)
 
 
 def _as_index(client: RuntimeClient[Any], index: Any) -> Any:
@@ -247,7 +247,7 @@ def _value(client: RuntimeClient[Any], dtype: dt.DType, value: Any) -> Any:
         if host.dtype not in client.dtypes:
             cpu = client_of("cpu")  # the device cannot convert what it has not
             host = cpu.cast(cpu.from_host(host, copy=False), dtype)
-        source = client.from_host(host, copy=True)
+        source = call(client, "from_host", host, copy=True)
     else:
         raise TypeError(
             f"setitem: a value of type {type(value).__name__} cannot be assigned; expected a tensor, "

@@ -9,7 +9,7 @@ import numpy as np
 from numr.config import config
 from numr.errors import CopyError, HostCopyError
 from numr.tensor import numpy_protocol
-from numr.tensor.dispatch import call
+from numr.tensor.dispatch import call, read, refuse_while_captured
 from numr.tensor.parts import TensorPart
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class InteropMixin(TensorPart):
         BufferError
             If the data cannot be exported that way.
         """
+        refuse_while_captured("__dlpack__", self._client, self._data)
         return self._client.to_dlpack(self._data, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[Any, int]:
@@ -61,6 +62,7 @@ class InteropMixin(TensorPart):
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """The interface of CuPy, Numba and others, version 3, for tensors in CUDA memory."""
+        refuse_while_captured("__cuda_array_interface__", self._client, self._data)
         interface = self._client.cuda_array_interface(self._data)
         if interface is None:
             raise AttributeError(
@@ -83,7 +85,7 @@ class InteropMixin(TensorPart):
         >>> numr.cpu.asarray([1, 2]).to_numpy()
         array([1, 2])
         """
-        return self._client.to_host(self._data)
+        return read("to_numpy", self._client, self._data)
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """Same as :meth:`to_numpy`."""
@@ -124,6 +126,7 @@ class InteropMixin(TensorPart):
             raise BufferError(
                 f"buffer: the tensor is on {self.device}, not in host memory. Call to_numpy() first."
             )
+        refuse_while_captured("buffer", self._client, self._data)
         return memoryview(self._data)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -138,7 +141,8 @@ class InteropMixin(TensorPart):
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         # The host array pickles itself; under protocol 5 its memory travels out of band.
         client = self._client
-        return _unpickle, (client.runtime.name(), str(client.device), client.to_host(self._data))
+        host = read("pickle", client, self._data)
+        return _unpickle, (client.runtime.name(), str(client.device), host)
 
     def __copy__(self) -> Tensor:
         return self._like(call(self._client, "copy", self._data))
@@ -155,4 +159,4 @@ def _unpickle(runtime: str, device: str, host: np.ndarray[Any, Any]) -> Tensor:
 
     cls = runtime_by_name(runtime)
     client = cls.default_client(cls.device(device))
-    return wrap(client.from_host(host, copy=not host.flags.writeable), client)
+    return wrap(call(client, "from_host", host, copy=not host.flags.writeable), client)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from numr.tensor.dispatch import call
+
 if TYPE_CHECKING:
     from numr.runtime.client import RuntimeClient
 
@@ -215,7 +217,7 @@ def _wrapped(client: RuntimeClient[Any], value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic) and value.dtype in client.dtypes:
         from numr.tensor.core import wrap
 
-        return wrap(client.from_host(np.asarray(value), copy=False), client)
+        return wrap(call(client, "from_host", np.asarray(value), copy=False), client)
     if type(value) in (list, tuple):
         return type(value)(_wrapped(client, member) for member in value)
     return value

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from numr.layout.keys import KeepPart, SlicePart
-from numr.tensor.dispatch import call
+from numr.tensor.dispatch import call, read, refuse_while_captured
 from numr.tensor.parts import TensorPart
 
 if TYPE_CHECKING:
@@ -30,12 +30,12 @@ class PrintingMixin(TensorPart):
 
     def __str__(self) -> str:
         if self._data.ndim == 0:
-            return str(self._client.to_host(self._data)[()])
+            return str(read("str", self._client, self._data)[()])
         return _format(self._client, self._data, "", "")
 
     def __format__(self, spec: str) -> str:
         if self._data.ndim == 0:
-            return format(self._client.to_host(self._data).item(), spec)
+            return format(read("format", self._client, self._data).item(), spec)
         if spec:
             raise TypeError(
                 f"format: {spec!r} does not apply to a tensor of shape {self._data.shape}; only a tensor "
@@ -53,11 +53,12 @@ class PrintingMixin(TensorPart):
 
 
 def _format(client: RuntimeClient[Any], array: Any, prefix: str, suffix: str) -> str:
+    refuse_while_captured("print", client, array)
     options = np.get_printoptions()
     edge = options["edgeitems"]
     separator = ", " if prefix else " "
     if array.size <= options["threshold"]:
-        host = client.to_host(array)
+        host = read("print", client, array)
         return np.array2string(host, separator=separator, prefix=prefix, suffix=suffix)
     # NumPy prints `edge` items at both ends of an axis that has more than twice as many. An array cut down to one
     # item more than these prints the same, so no other element needs to leave the device.
@@ -69,5 +70,5 @@ def _format(client: RuntimeClient[Any], array: Any, prefix: str, suffix: str) ->
                 client, "slice", corners, (KeepPart(axis), SlicePart(length - edge, 1, edge))
             )
             corners = call(client, "concat", [first, last], axis)
-    host = client.to_host(corners)
+    host = read("print", client, corners)
     return np.array2string(host, separator=separator, prefix=prefix, suffix=suffix, threshold=0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from numr import dtypes as dt
 from numr.dtypes import DefaultDTypes, DType, Kind
-from numr.ir.ops import CLIP, MAXIMUM, MINIMUM, POW, SELECT, SQUARE, Op, Reduction
+from numr.ir.ops import CLIP, MAXIMUM, MINIMUM, SELECT, Op, Reduction
 from numr.layout import broadcast_shapes
 from numr.runtime.arraylib.client import ArrayLibClient
 from numr.runtime.arraylib.functions import Function
@@ -168,8 +168,6 @@ class CpuClient(ArrayLibClient):
         function, converts = self.resolve(op, kinds)
         compute, result = op.signature(kinds, self.defaults)
         large = self._large_loop(op, function, converts, result)
-        if op is POW and kinds[0] == compute and compute.kind == "f" and not _is_dtype(kinds[1]):
-            large = self._with_squares(large, kinds[0])
         asarray = np.asarray
         ndarray = np.ndarray
         if self._small < 0:
@@ -301,16 +299,6 @@ class CpuClient(ArrayLibClient):
                 compute(out, operands)
                 return out
             return self._blockwise(name, compute, operands, result, grain)
-
-        return loop
-
-    def _with_squares(self, power: Loop, kind: Kind) -> Loop:
-        """Powers of large arrays; as in NumPy, a square is a product."""
-        square = self.elementwise_loop(SQUARE, (kind,))
-
-        def loop(base: Array, exponent: Any) -> Array:
-            result: Array = square(base) if exponent == 2 else power(base, exponent)
-            return result
 
         return loop
 

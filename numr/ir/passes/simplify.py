@@ -1,0 +1,89 @@
+"""Nodes that need not run: those whose results nobody sees, and those that repeat others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from numr.ir.graph import Buffer, Node, Operand, Program, Ref
+
+__all__ = ["common_subexpressions", "count_readers", "dead_code", "stable_buffers"]
+
+
+def dead_code(program: Program) -> Program:
+    """Leave out nodes whose results neither the outputs nor memory that lives on depend on."""
+    live = {ref.buffer for ref in program.outputs}
+    kept: list[Node] = []
+    for node in reversed(program.nodes):
+        if any(ref.buffer in live or ref.buffer.lives_on for ref in node.results):
+            kept.append(node)
+            if node.fresh:
+                live.difference_update(ref.buffer for ref in node.results)
+            live.update(ref.buffer for ref in node.reads)
+    return replace(program, nodes=kept[::-1])
+
+
+def stable_buffers(program: Program) -> set[Buffer]:
+    """Buffers that no node changes once they hold their elements."""
+    changed = {ref.buffer for node in program.nodes if not node.fresh for ref in node.results}
+    return {buffer for buffer in program.buffers if buffer not in changed}
+
+
+def common_subexpressions(program: Program) -> Program:
+    """Compute once what several nodes compute alike, from memory that does not change.
+
+    A result that is an output stays a result of its own, so that two outputs never share memory.
+    """
+    stable = stable_buffers(program)
+    outputs = {ref.buffer for ref in program.outputs}
+    replaced: dict[Buffer, Buffer] = {}
+    seen: dict[Any, Node] = {}
+    nodes: list[Node] = []
+    for original in program.nodes:
+        node = _with_buffers(original, replaced)
+        buffers = [ref.buffer for ref in (*node.reads, *node.results)]
+        if not node.fresh or not all(buffer in stable for buffer in buffers):
+            nodes.append(node)
+            continue
+        key = (
+            node.family,
+            node.attributes,
+            tuple(_key(x) for x in node.operands),
+            tuple((ref.layout, ref.dtype) for ref in node.results),
+        )
+        first = seen.setdefault(key, node)
+        if first is node or any(ref.buffer in outputs for ref in node.results):
+            nodes.append(node)
+        else:
+            for mine, other in zip(node.results, first.results, strict=True):
+                replaced[mine.buffer] = other.buffer
+    return replace(program, nodes=nodes)
+
+
+def _key(operand: Operand) -> Any:
+    # As numbers, True, 1 and 1.0 are equal, and so are both zeros; NaN is not equal to itself.
+    return operand if isinstance(operand, Ref) else (type(operand), repr(operand))
+
+
+def _with_buffers(node: Node, replaced: dict[Buffer, Buffer]) -> Node:
+    if not any(ref.buffer in replaced for ref in node.reads):
+        return node
+    return replace(node, operands=tuple(_moved(x, replaced) for x in node.operands))
+
+
+def _moved(operand: Operand, replaced: dict[Buffer, Buffer]) -> Operand:
+    if isinstance(operand, Ref) and operand.buffer in replaced:
+        return replace(operand, buffer=replaced[operand.buffer])
+    return operand
+
+
+def count_readers(nodes: Iterable[Node], outputs: Iterable[Ref]) -> dict[Buffer, int]:
+    """How many nodes read each buffer, and outputs."""
+    counts: dict[Buffer, int] = {}
+    for node in nodes:
+        for buffer in {ref.buffer for ref in node.reads}:
+            counts[buffer] = counts.get(buffer, 0) + 1
+    for ref in outputs:
+        counts[ref.buffer] = counts.get(ref.buffer, 0) + 1
+    return counts

@@ -1,0 +1,1 @@
+"""Captured graphs: recording what a client does, and doing it again."""
