@@ -131,9 +131,13 @@ def test_products_without_elements(client, dtype):
 def test_sums_longer_than_an_invocation_may_loop():
     client = CLIENTS["cpu"]
     rng = np.random.default_rng(3)
-    for first, second in [((1, 300_000), (300_000, 1)), ((40, 70_000), (70_000, 40))]:
-        left, right = random(rng, first, dt.uint32), random(rng, second, dt.uint32)
-        check(multiply(client, left, right), left, right)
+    left, right = random(rng, (1, 300_000), dt.uint32), random(rng, (300_000, 1), dt.uint32)
+    check(multiply(client, left, right), left, right)
+    # As many matrices as keep the device busy without cutting the sums.
+    left, right = random(rng, (4, 70_000), dt.uint32), random(rng, (70_000, 4), dt.uint32)
+    wide = client.broadcast(client.from_host(left, copy=True), (64, 4, 70_000))
+    result = client.to_host(client.matmul(wide, client.from_host(right, copy=True)))
+    np.testing.assert_array_equal(result, np.broadcast_to(left @ right, (64, 4, 4)))
 
 
 @pytest.mark.parametrize("kernels", CLIENTS)

@@ -256,3 +256,11 @@ def test_plans_cover_their_length_within_the_resources(shared, itemsize):
             assert one.invocations <= 256
             for interleaved in (False, True):
                 assert one.places(interleaved) * one.buffers * itemsize <= shared
+
+
+def test_tables_are_made_anew_when_the_device_is_opened_again():
+    client = kernels_of("cpu")
+    values = random(np.random.default_rng(6), (2,), "forward", 37, dt.complex64)
+    check(transform(client, values, "forward", 37), values, "forward", 37)
+    client.allocator.close(forked=False)
+    check(transform(client, values, "forward", 37), values, "forward", 37)
