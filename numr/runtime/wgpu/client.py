@@ -7,6 +7,8 @@ from numr.runtime.wgpu.exchange import Exchange
 from numr.runtime.wgpu.indexing import Indexing
 from numr.runtime.wgpu.moving import Moving
 from numr.runtime.wgpu.products import Products
+from numr.runtime.wgpu.reductions import Reductions
+from numr.runtime.wgpu.selection import Selection
 from numr.runtime.wgpu.sorting import Sorting
 from numr.runtime.wgpu.transforms import Transforms
 
@@ -17,6 +19,8 @@ class WgpuClient(
     Creation,
     Moving,
     Products,
+    Reductions,
+    Selection,
     Exchange,
     Indexing,
     Sorting,
