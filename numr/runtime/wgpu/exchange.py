@@ -1,7 +1,7 @@
 """Exchange with other libraries: DLPack, always by way of host memory.
 
-DLPack has a number for WebGPU, but buffers of WebGPU have no address that another library could use. So tensors go
-out to consumers that take host memory, and come in from producers that can give it.
+DLPack has numbers for the memory of graphics interfaces, but a buffer of WebGPU has no address that another library
+could use. So tensors go out to consumers that take host memory, and come in from producers that can give it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ __all__ = ["CPU", "WEBGPU", "Exchange"]
 #: DLPack's kinds of devices.
 CPU: Final = 1
 WEBGPU: Final = 15
+#: By interface, where DLPack has a kind of device for it that the standard names as well.
+_KINDS: Final = {"Vulkan": 7, "Metal": 8}
 
 
 class Exchange(Families):
@@ -62,4 +64,4 @@ class Exchange(Families):
         return self.from_host(np.from_dlpack(producer, device=device), copy=True)
 
     def dlpack_device(self) -> tuple[int, int]:
-        return (WEBGPU, self.device.id)
+        return (_KINDS.get(self.allocator.adapter.interface, WEBGPU), self.device.id)
