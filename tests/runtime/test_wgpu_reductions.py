@@ -312,6 +312,18 @@ def test_arrays_larger_than_a_binding(form):
     np.testing.assert_array_equal(got, client.to_host(pairs).max(0))
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_more_workgroups_than_a_row_of_them(form):
+    client = client_of(variant(limits={"max-compute-workgroups-per-dimension": 60}), form)
+    for shape, axis in (((300, 900), 1), ((9, 6001), 0), ((20011, 5), 1), ((3, 300_000), 1)):
+        host = values(shape, "int16")
+        array = client.from_host(host, copy=True)
+        got = reduced(client, array, SUM, (axis,), dtype="int32")
+        np.testing.assert_array_equal(got, host.sum(axis))
+        got = client.to_host(client.scan(SUM, array, axis, np.dtype("int32")))
+        np.testing.assert_array_equal(got, host.cumsum(axis))
+
+
 def test_a_device_without_types_of_64_bits():
     client = client_of(variant(without={"shader-f64", "shader-int64"}))
     assert np.dtype("float64") not in client.dtypes

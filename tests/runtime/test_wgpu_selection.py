@@ -198,6 +198,14 @@ def test_arrays_larger_than_a_binding(form):
     assert_nonzero(client, client.from_host(host, copy=True), host)
 
 
+def test_more_workgroups_than_a_row_of_them():
+    client = client_of(variant(limits={"max-compute-workgroups-per-dimension": 30}), "gpu")
+    mask = np.random.default_rng(4).random((300, 999)) < 0.3
+    assert_nonzero(client, client.from_host(mask, copy=True), mask)
+    host = random_bits(mask.shape, "int16")
+    assert_compressed(client, client.from_host(host, copy=True), host, mask)
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_a_device_without_types_of_64_bits(form):
     client = client_of(variant(without={"shader-f64", "shader-int64"}), form)
