@@ -161,15 +161,16 @@ def _captured(
                     "the captured function."
                 )
         program = recorder.finish([x._data for x in found])
+    # Before anything else touches the memory of this first run.
     temporaries = {ref.buffer for node in program.nodes if node.fresh for ref in node.results}
-    program = optimized(program, client)
-    replay = Replay(client, recorder, program)
     results: list[Any] = []
     seen: set[Any] = set()
     for x, ref in zip(found, program.outputs, strict=True):
         own = ref.buffer in temporaries and ref.buffer not in seen
+        own = own and client.is_writable(x._data) and not ref.layout.has_internal_overlap
         results.append(x._data if own else client.copy(x._data))
         seen.add(ref.buffer)
+    replay = Replay(client, recorder, optimized(program, client))
     return replay, results, structure
 
 

@@ -291,15 +291,17 @@ class _Fusion:
                     continue
                 item.values = item.needed(list(item.stores.values()))
             read.update(ref.buffer for ref in _reads(item))
-        nodes = []
-        for item in self.items:
-            if isinstance(item, Node):
-                nodes.append(item)
-            elif item in self.origin and item.steps == 1:
-                nodes.append(self.origin[item])
-            else:
-                nodes.append(item.node())
-        return nodes
+        return [self._node(item) for item in self.items]
+
+    def _node(self, item: _Item) -> Node:
+        if isinstance(item, Node):
+            return item
+        origin = self.origin.get(item)
+        if origin is None or item.steps != 1:
+            return item.node()
+        # Alone as it was, unless it takes scalars from memory that nobody fills any more.
+        read = {ref.buffer for ref in item.reads}
+        return origin if all(ref.buffer in read for ref in origin.reads) else item.node()
 
 
 def _name(node: Node) -> str:

@@ -59,6 +59,8 @@ class Recorder(RuntimeClient[Any]):
         What was recorded so far; its outputs are set by :meth:`finish`.
     memory : dict of Buffer to native array
         An array in the memory of each buffer.
+    pristine : dict of Buffer to native array
+        What constants were when they came to the device.
     """
 
     def __init__(self, client: RuntimeClient[Any], inputs: Sequence[Any]) -> None:
@@ -70,6 +72,7 @@ class Recorder(RuntimeClient[Any]):
         self.defaults = client.defaults
         self.program = Program()
         self.memory: dict[Buffer, Any] = {}
+        self.pristine: dict[Buffer, Any] = {}
         self._thread = threading.get_ident()
         self._by_handle: dict[int, Buffer] = {}
         self._kept: list[Any] = []
@@ -176,22 +179,26 @@ class Recorder(RuntimeClient[Any]):
 
     def from_host(self, array: np.ndarray[Any, Any], *, copy: bool) -> Any:
         # A copy, since the caller may write into the host's memory before the graph is launched again.
-        result = self.real.from_host(array, copy=True)
-        self._enter(result, Role.CONSTANT)
-        return result
+        return self._constant(self.real.from_host(array, copy=True))
 
     def take_host(self, array: np.ndarray[Any, Any]) -> Any:
         return self.from_host(array, copy=True)
 
     def from_other(self, other: RuntimeClient[Any], array: Any) -> Any:
-        result = self.real.from_other(other, array)
-        self._enter(result, Role.CONSTANT)
-        return result
+        return self._constant(self.real.from_other(other, array))
 
     def from_dlpack(self, producer: Any, copy: bool | None) -> Any:
         result = self.real.from_dlpack(producer, copy)
-        self._enter(result, Role.CONSTANT if copy else Role.EXTERNAL)
+        if copy:
+            return self._constant(result)
+        self._enter(result, Role.EXTERNAL)
         return result
+
+    def _constant(self, array: Any) -> Any:
+        buffer = self._enter(array, Role.CONSTANT)
+        # The function may write into it; each launch begins with what it was.
+        self.pristine[buffer] = self.real.copy(array)
+        return array
 
     def to_host(self, array: Any) -> NoReturn:
         self._refuse(f"a tensor of shape {array.shape} and dtype {array.dtype} was read")
@@ -379,7 +386,7 @@ def _with_slots(argument: Any, operands: list[Operand], ref: Callable[[Any], Ref
     """An argument of a family with its arrays made operands, and slots in their place."""
     if isinstance(argument, list):
         return tuple(_with_slots(x, operands, ref) for x in argument)
-    if not hasattr(argument, "ndim") or scalar_type_of(argument) is not None:
+    if not hasattr(argument, "dtype") or scalar_type_of(argument) is not None:
         return argument
     operands.append(ref(argument))
     return Slot(len(operands) - 1)

@@ -101,14 +101,12 @@ class Replay:
             elif buffer.role is Role.EXTERNAL:
                 self._hold(buffer, recorder.memory[buffer])
             elif buffer.role is Role.CONSTANT:
-                pristine = recorder.memory[buffer]
-                if buffer not in written:
-                    self._hold(buffer, pristine)
-                else:
-                    # Each run starts from what the host gave.
-                    whole = client.copy(pristine)
-                    self._hold(buffer, whole)
-                    self._restored.append((whole, client.copy(pristine)))
+                memory, pristine = recorder.memory[buffer], recorder.pristine[buffer]
+                self._hold(buffer, memory)
+                # The function may have changed it while it was recorded.
+                client.assign(memory, pristine)
+                if buffer in written:
+                    self._restored.append((memory, pristine))
 
     def _bytes(self, size: int) -> Array:
         array = self.client.empty((max(size, 1),), _BYTES)
@@ -180,10 +178,10 @@ class Replay:
             environment[ref.buffer] = _Memory(client.storage(array), self._start(ref, array))
         if outputs is not None:
             for ref, array in zip(program.outputs, outputs, strict=True):
-                if ref.buffer.role is Role.TEMPORARY:
-                    environment[ref.buffer] = _Memory(
-                        client.storage(array), self._start(ref, array)
-                    )
+                if ref.buffer.role is Role.TEMPORARY and ref.buffer not in environment:
+                    memory = self._memory_of(ref, array)
+                    if memory is not None:
+                        environment[ref.buffer] = memory
         with self._lock:
             for target, pristine in self._restored:
                 client.assign(target, pristine)
@@ -196,6 +194,20 @@ class Replay:
                         client.assign(array, result)
                 return list(outputs)
             return self._own(results, environment)
+
+    def _memory_of(self, ref: Ref, array: Array) -> _Memory | None:
+        """The memory of an output's array, if the program can have the whole buffer of the output there."""
+        layout = self.client.layout(array)
+        storage = self.client.storage(array)
+        start = self._start(ref, array)
+        if (
+            layout.strides != ref.layout.strides
+            or layout.has_internal_overlap
+            or not self.client.is_writable(array)
+            or not 0 <= start <= storage.size - ref.buffer.nbytes
+        ):
+            return None
+        return _Memory(storage, start)
 
     def _start(self, ref: Ref, array: Array) -> int:
         """Where the recorded buffer would begin in the memory of an array that takes the place of a reference."""
@@ -252,7 +264,8 @@ class Replay:
         owned = []
         for array, ref in zip(results, self.program.outputs, strict=True):
             shared = ref.buffer in self._storages or ref.buffer.role is not Role.TEMPORARY
-            owned.append(self.client.copy(array) if shared or ref.buffer in seen else array)
+            shared = shared or ref.buffer in seen or ref.layout.has_internal_overlap
+            owned.append(self.client.copy(array) if shared else array)
             seen.add(ref.buffer)
         return owned
 
