@@ -19,6 +19,7 @@ ENVIRONMENT: Final[dict[str, str]] = {
     "NUMR_ALLOW_HOST_COPIES": "1 lets NumPy and others copy device tensors to the host implicitly",
     "NUMR_ALLOW_HOST_OPERATIONS": "0 refuses the few operations that a device leaves to the host (default: 1)",
     "NUMR_FLOAT64": "'raise' (default) or 'downcast': what float64 means on a device without it",
+    "NUMR_JIT": "0 computes fused work on the CPU with NumPy in blocks, even where llvmlite is there (default: 1)",
     "NUMR_NUM_THREADS": "threads for large operations of the CPU runtime (default: the CPUs of the process)",
     "NUMR_EXPERIMENTAL_WGPU": "1 registers the unfinished WebGPU runtime, for those who work on it",
     "NUMR_WGPU_ADAPTER": "which WebGPU adapter: its number or a part of its name",
@@ -64,6 +65,9 @@ class Config:
         ``client.host_operations`` counts them.
     float64 : {"raise", "downcast"}
         What asking for float64 does on a device that has none: raise, or take float32 with a warning.
+    jit : bool
+        Whether the CPU runtime compiles fused work with llvmlite where that is installed. Where it is not, or this
+        is false, NumPy computes it in blocks.
     num_threads : int
         How many threads the CPU runtime splits large operations over.
 
@@ -80,6 +84,7 @@ class Config:
         default_factory=lambda: _flag("NUMR_ALLOW_HOST_OPERATIONS", default=True)
     )
     float64: str = field(default_factory=_float64)
+    jit: bool = field(default_factory=lambda: _flag("NUMR_JIT", default=True))
     num_threads: int = field(default_factory=_threads)
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from numr.codegen.expr import Expr, topological
@@ -63,18 +63,54 @@ class Schedule(ABC):
 
     def emit(self, roots: Iterable[Expr], indent: str) -> None:
         """Write the statements that compute ``roots``; their texts are in ``self.text`` then."""
+        for node in self._missing(roots):
+            self._write(node, indent)
+
+    def emit_by_height(
+        self, roots: Iterable[Expr], indent: str, latency: Callable[[Expr], int]
+    ) -> None:
+        """:meth:`emit`, with what is furthest from the end first, by how long operations take.
+
+        Independent chains of operations then run side by side, where depth first one would follow the other, beyond
+        the reach of a processor that looks ahead for work.
+        """
+        order = self._missing(roots)
+        # The nodes of a branch are computed together, in the place of the first.
+        place = {member: node for node in order for member in self._groups.get(node, (node,))}
+        height = dict.fromkeys(order, 0)
+        for node in reversed(order):
+            end = height[node] + latency(node)
+            for member in self._groups.get(node, (node,)):
+                for arg in self._needs(member):
+                    above = place.get(arg)
+                    if above is not None:
+                        height[above] = max(height[above], end)
+        # Sorting keeps the order of nodes of one height, in which operands come first.
+        for node in sorted(order, key=lambda node: -height[node]):
+            self._write(node, indent)
+
+    def _missing(self, roots: Iterable[Expr]) -> list[Expr]:
+        """What has to be computed for ``roots`` yet, operands first; of each branch one node."""
+        order: list[Expr] = []
+        seen: set[Expr] = set()
         stack = [(root, False) for root in reversed(list(roots))]
         while stack:
             node, ready = stack.pop()
-            if node in self.text:
-                continue
-            if not ready:
+            if ready:
+                order.append(node)
+            elif node not in seen and node not in self.text:
+                members = self._groups.get(node, (node,))
+                seen.update(members)
                 stack.append((node, True))
-                stack.extend((arg, False) for arg in reversed(self._needs(node)))
-            elif node in self._groups:
-                self.branch(self._groups[node], indent)
-            else:
-                self.statement(node, indent)
+                needs = [arg for member in members for arg in self._needs(member)]
+                stack.extend((arg, False) for arg in reversed(needs))
+        return order
+
+    def _write(self, node: Expr, indent: str) -> None:
+        if node in self._groups:
+            self.branch(self._groups[node], indent)
+        else:
+            self.statement(node, indent)
 
     def _name(self) -> str:
         self._named += 1
