@@ -197,19 +197,21 @@ class Node:
         return signature
 
     @property
+    def title(self) -> str:
+        """What it does, in a word."""
+        return self.op.name if self.family == ELEMENTWISE else self.name or self.family
+
+    @property
     def is_elementwise(self) -> bool:
         """Whether each element of the result depends on one element of each operand."""
         return self.family in (ELEMENTWISE, CONVERT, FULL)
 
     def __str__(self) -> str:
-        name = self.name or self.family
-        if self.family == ELEMENTWISE:
-            name = self.op.name
         operands = ", ".join(str(x) for x in self.operands)
         results = ", ".join(str(x) for x in self.results)
         shown = [x for x in self.attributes if not isinstance(x, Op | Signature)]
         extra = f" {{{', '.join(map(str, shown))}}}" if shown else ""
-        text = f"{results} {'=' if self.fresh else '<-'} {name}({operands})"
+        text = f"{results} {'=' if self.fresh else '<-'} {self.title}({operands})"
         return text + (extra if "\n" not in extra else "\n" + _indented(extra))
 
 

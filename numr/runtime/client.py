@@ -327,7 +327,11 @@ class RuntimeClient(ABC, Generic[A]):
             for step in computation.steps:
                 arguments = [values[i] for i in step.arguments]
                 if step.op is None:
-                    values.append(self.cast(arguments[0], step.signature.result))
+                    (value,), dtype = arguments, step.signature.result
+                    is_scalar = scalar_type_of(value) is not None
+                    values.append(
+                        self.full((), value, dtype) if is_scalar else self.cast(value, dtype)
+                    )
                     continue
                 kinds = tuple(scalar_type_of(x) or x.dtype for x in arguments)
                 prepared = self.loops.get((step.op, *kinds))

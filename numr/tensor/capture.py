@@ -46,7 +46,7 @@ class TensorGraph(CapturedGraph[Tensor]):
     @property
     def nodes(self) -> tuple[str, ...]:
         """What a launch does, one entry a kernel or call of a library."""
-        return tuple(node.name or node.family for node in self._replay.program.nodes)
+        return tuple(node.title for node in self._replay.program.nodes)
 
     @property
     def nbytes(self) -> int:

@@ -43,7 +43,7 @@ class IndexingMixin(TensorPart):
     def __getitem__(self, key: Any, /) -> Tensor:
         client, array = self._client, self._data
         if key.__class__ is self.__class__ and key._client is client:
-            data = _read_at(client, array, key._data)
+            data = _read_at(client, array, key)
         else:
             data = client.index(array, key)
             if data is None:
@@ -61,13 +61,14 @@ class IndexingMixin(TensorPart):
             _write(client, target, key, source)
 
 
-def _read_at(client: RuntimeClient[Any], array: Any, index: Any) -> Any:
+def _read_at(client: RuntimeClient[Any], array: Any, key: Tensor) -> Any:
     """What one mask of the array's own shape, or one index array of its first axis, picks: the common keys."""
+    index = key._data
     if index.dtype == dt.bool_ and index.shape == array.shape and index.ndim:
         return call(client, "compress", array, index)
     if index.dtype == client.defaults.indexing and array.ndim:
         return call_at("getitem", client, "gather", array, (index,))
-    return _read(client, array, index)
+    return _read(client, array, key)
 
 
 def _read(client: RuntimeClient[Any], array: Any, key: Any) -> Any:
