@@ -3,7 +3,8 @@
 Run it with ``make demo``, or ``python -m examples.demo``. On each runtime that this machine has, it runs
 scikit-learn's own PCA and Ridge, :mod:`examples.kmeans` and :mod:`examples.spectral_denoise` on the images of
 handwritten digits that come with scikit-learn. None of the four knows numr. Each result is compared with
-that of the same program, in the same dtype, on NumPy.
+that of the same program, in the same dtype, on NumPy. A second table compares the steps of
+:mod:`examples.predator_prey` with the same steps by ``numr.jit``.
 
 The exit status is 1 if a difference exceeds the tolerance of its dtype, :data:`TOLERANCES`.
 """
@@ -21,9 +22,11 @@ import array_api_compat.numpy as numpy_namespace
 import numpy as np
 
 import numr
+from examples import predator_prey
 from examples.kmeans import kmeans
 from examples.spectral_denoise import denoise
 from numr.runtime import client_of
+from numr.runtime import runtime as runtime_of
 
 # SciPy and scikit-learn read this when they are imported, which happens below, in functions.
 os.environ["SCIPY_ARRAY_API"] = "1"
@@ -37,6 +40,8 @@ TOLERANCES = {"float64": 1e-9, "float32": 2e-3}
 NOISE = 6.0
 #: Rows and columns of digits in the image that is denoised.
 MONTAGE = (40, 40)
+#: Members of the ensemble of differential equations, and steps that are timed.
+MEMBERS, STEPS = 20_000, 20
 
 
 class Data(NamedTuple):
@@ -59,6 +64,23 @@ class Outcome(NamedTuple):
     arrays: tuple[Array, ...]
     #: What a person wants to know of the result.
     summary: str
+
+
+class Steps(NamedTuple):
+    """One line of the table of eager and jitted steps."""
+
+    device: str
+    dtype: str
+    #: What a launch of the graph does, one entry a kernel or library call.
+    kernels: int
+    error: float
+    eager: float
+    jitted: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether eager and jitted steps agree within the tolerance; NaN does not."""
+        return self.error <= TOLERANCES[self.dtype]
 
 
 class Row(NamedTuple):
@@ -201,6 +223,57 @@ def measure(name: str, program: Program, runtime: str, repeats: int) -> Row:
     )
 
 
+def measure_steps(runtime: str, repeats: int) -> Steps:
+    """Advance :mod:`examples.predator_prey` eagerly and jitted, on the default device of a runtime."""
+    xp = numr.namespace(runtime)
+    info = xp.__array_namespace_info__()
+    device = info.default_device()
+    state = predator_prey.ensemble(MEMBERS, xp=xp)
+    dtype = str(info.default_dtypes(device=device)["real floating"])
+    graph = numr.capture(
+        lambda prey, predators, *rates: predator_prey.step(prey, predators, rates, 0.02),
+        *(xp.asarray(x, copy=True) for x in (*state[:2], *state[2])),
+    )
+    jitted = numr.jit(predator_prey.step)
+    steppers = {"eager": predator_prey.step, "jitted": jitted}
+    arrays = {
+        name: [x.to_numpy() for x in predator_prey.advance(state, STEPS, 0.02, stepper)]
+        for name, stepper in steppers.items()
+    }
+
+    def seconds(stepper: Callable[..., Any]) -> float:
+        def run() -> Outcome:
+            return Outcome(predator_prey.advance(state, STEPS, 0.02, stepper), "")
+
+        return fastest(run, client_of(device).synchronize, repeats) / STEPS
+
+    return Steps(
+        str(device),
+        dtype,
+        len(graph.nodes),
+        largest_error(arrays["jitted"], arrays["eager"]),
+        seconds(predator_prey.step),
+        seconds(jitted),
+    )
+
+
+def table_of_steps(rows: Sequence[Steps]) -> str:
+    """Lay the comparison of eager and jitted steps out as text."""
+    head = ("device", "dtype", "kernels", "max error", "eager", "jitted")
+    body = [
+        (
+            row.device,
+            row.dtype,
+            str(row.kernels),
+            f"{row.error:.1e}" + ("" if row.holds else " (too large)"),
+            f"{1e6 * row.eager:.0f} us",
+            f"{1e6 * row.jitted:.0f} us",
+        )
+        for row in rows
+    ]
+    return laid_out(head, body, right={2, 3, 4, 5})
+
+
 def table(rows: Sequence[Row]) -> str:
     """Lay rows out as text."""
     head = ("program", "runtime", "device", "dtype", "result", "max error", "time", "NumPy")
@@ -217,9 +290,13 @@ def table(rows: Sequence[Row]) -> str:
         )
         for row in rows
     ]
+    return laid_out(head, body, right={5, 6, 7})
+
+
+def laid_out(head: tuple[str, ...], body: Sequence[tuple[str, ...]], right: set[int]) -> str:
+    """Lay cells out in columns, of which some are flush right."""
     widths = [max(len(cells[i]) for cells in (head, *body)) for i in range(len(head))]
     rule = tuple("-" * width for width in widths)
-    right = {5, 6, 7}
     return "\n".join(
         "  ".join(
             cell.rjust(width) if i in right else cell.ljust(width)
@@ -257,6 +334,13 @@ def main(argv: list[str] | None = None) -> int:
     print("max error: largest difference to NumPy, over the largest magnitude in NumPy's result;")
     print("accepted: " + ", ".join(f"{bound:g} in {name}" for name, bound in TOLERANCES.items()))
     print(f"time, NumPy: best of {repeats} after a warm-up, data on the device")
+    steps = [
+        measure_steps(runtime, repeats)
+        for runtime in numr.available()
+        if runtime_of(runtime).supports_graph_capture()
+    ]
+    print(f"\nA step of examples.predator_prey, {MEMBERS} members: as it is, and by numr.jit")
+    print(table_of_steps(steps))
     absent = numr.unavailable()
     if absent:
         print("\nRuntimes that are absent")
@@ -268,7 +352,14 @@ def main(argv: list[str] | None = None) -> int:
             f"{row.program} on {row.device}: the error {row.error:.1e} exceeds {TOLERANCES[row.dtype]:g}.",
             file=sys.stderr,
         )
-    return 1 if wrong else 0
+    apart = [row for row in steps if not row.holds]
+    for row in apart:
+        print(
+            f"jitted steps on {row.device}: they differ from eager ones by {row.error:.1e}, more than "
+            f"{TOLERANCES[row.dtype]:g}.",
+            file=sys.stderr,
+        )
+    return 1 if wrong or apart else 0
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ class IndexingMixin(TensorPart):
             _write(client, target, key, source)
 
 
-def _read_at(client: RuntimeClient[Any], array: Any, key: Tensor) -> Any:
+def _read_at(client: RuntimeClient[Any], array: Any, key: TensorPart) -> Any:
     """What one mask of the array's own shape, or one index array of its first axis, picks: the common keys."""
     index = key._data
     if index.dtype == dt.bool_ and index.shape == array.shape and index.ndim:
