@@ -13,6 +13,6 @@ from numr.runtime.wgpu.memory import BufferTooLarge, WgpuAllocator
 from numr.runtime.wgpu.runtime import WgpuRuntime
 
 # The client's module needs the runtime, so the runtime learns of its client here.
-WgpuRuntime.Client = WgpuClient  # type: ignore[type-abstract]  # until all families are written
+WgpuRuntime.Client = WgpuClient
 
 __all__ = ["BufferTooLarge", "WgpuAllocator", "WgpuClient", "WgpuDevice", "WgpuRuntime"]

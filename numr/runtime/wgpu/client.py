@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from numr.runtime.wgpu.creation import Creation
 from numr.runtime.wgpu.exchange import Exchange
+from numr.runtime.wgpu.factorizations import Factorizations
 from numr.runtime.wgpu.indexing import Indexing
 from numr.runtime.wgpu.moving import Moving
 from numr.runtime.wgpu.products import Products
@@ -25,5 +26,6 @@ class WgpuClient(
     Indexing,
     Sorting,
     Transforms,
+    Factorizations,
 ):
     """Dispatches operations on a WebGPU device."""
