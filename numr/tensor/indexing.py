@@ -27,7 +27,7 @@ from numr.layout import (
 )
 from numr.layout.keys import ArrayKind, KeepPart
 from numr.runtime.registry import client_of
-from numr.tensor.dispatch import call, call_at, loop_for, require_writable
+from numr.tensor.dispatch import call, call_at, loop_for, read, require_writable
 from numr.tensor.parts import TensorPart
 
 if TYPE_CHECKING:
@@ -207,7 +207,8 @@ def _index_arrays(
             arrays.extend(found)
             shapes.append(found[0].shape)
         else:
-            shapes.append((1,) if bool(part.mask) else (0,))
+            holds = read(function, client, _on_device(client, part.mask, function)).item()
+            shapes.append((1,) if holds else (0,))
     index_shape = broadcast_index_shapes(tuple(shapes), function)
     return [call(client, "broadcast", index, index_shape) for index in arrays], index_shape
 
