@@ -207,8 +207,10 @@ def _index_arrays(
             arrays.extend(found)
             shapes.append(found[0].shape)
         else:
-            holds = read(function, client, _on_device(client, part.mask, function)).item()
-            shapes.append((1,) if holds else (0,))
+            mask = part.mask
+            if not isinstance(mask, bool):
+                mask = read(function, client, _on_device(client, mask, function)).item()
+            shapes.append((1,) if mask else (0,))
     index_shape = broadcast_index_shapes(tuple(shapes), function)
     return [call(client, "broadcast", index, index_shape) for index in arrays], index_shape
 
