@@ -53,6 +53,10 @@ class NativeArray(Protocol):
     def ndim(self) -> int:
         """Number of axes."""
 
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Step of each axis, in elements or bytes as the library has it."""
+
 
 A = TypeVar("A", bound=NativeArray)
 

@@ -410,8 +410,8 @@ def _signature(value: Any, tensors: list[Tensor]) -> Any:
     cls = value.__class__
     if cls is Tensor:
         tensors.append(value)
-        layout = value._client.layout(value._data)
-        return (Tensor, layout.shape, layout.strides, value._data.dtype)
+        data = value._data
+        return (Tensor, data.shape, data.strides, data.dtype)
     if isinstance(value, list | tuple):
         return (cls, tuple(_signature(member, tensors) for member in value))
     if isinstance(value, dict):
@@ -424,11 +424,13 @@ def _aliases(client: RuntimeClient[Any], arrays: Sequence[Any]) -> tuple[tuple[i
     """Which arguments lie in one memory, and how far apart: a graph that was recorded so holds only for that."""
     if len(arrays) < 2:
         return ()
+    handles = [client.storage(array).handle for array in arrays]
+    if len(set(handles)) == len(handles):
+        return ()
     first: dict[int, tuple[int, int]] = {}
     pattern = []
-    for number, array in enumerate(arrays):
-        storage = client.storage(array)
+    for number, (handle, array) in enumerate(zip(handles, arrays, strict=True)):
         offset = client.layout(array).offset * array.dtype.itemsize
-        owner, base = first.setdefault(storage.handle, (number, offset))
+        owner, base = first.setdefault(handle, (number, offset))
         pattern.append((owner, offset - base))
     return tuple(pattern)

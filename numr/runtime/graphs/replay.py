@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from numr import dtypes as dt
 from numr.ir.graph import (
@@ -88,7 +88,19 @@ class Replay:
         self._kept: list[Any] = []
         self._restored: list[tuple[Array, Array]] = []
         self._prepare_memory(recorder, written)
+        #: References that are bound anew for each run, by number.
+        self._places: list[_Place] = []
+        self._numbers: dict[Ref, int] = {}
+        self._by_buffer: dict[Buffer, list[int]] = {}
+        made = {
+            ref.buffer
+            for node in program.nodes
+            if not writes_in_place(node)
+            for ref in node.results
+        }
+        self._made = made - set(self._storages)
         self._steps = [self._step(node) for node in program.nodes]
+        self._results = [self._result(ref) for ref in program.outputs]
 
     # ------------------------------------------------------------------ memory
     def _prepare_memory(self, recorder: Recorder, written: set[Buffer]) -> None:
@@ -127,147 +139,270 @@ class Replay:
     # ------------------------------------------------------------------- steps
     def _step(self, node: Node) -> _Step:
         in_place = writes_in_place(node)
-        step = _Step(self._run_of(node), node, in_place)
+        step = _Step(_RUNS.get(node.family, _run_call)(self.client, node))
         for position, operand in enumerate(node.operands):
             self._bind(step.operands, step.read_late, position, operand)
         for position, ref in enumerate(node.results):
             if in_place:
                 self._bind(step.results, step.write_late, position, ref)
             elif ref.buffer in self._storages:
-                step.copied.append((position, self._static(ref)))
+                step.copied.append((position, self._view(ref, *self._storages[ref.buffer])))
+            else:
+                self._number(ref)
+                step.made.append((position, ref))
         return step
 
     def _bind(
-        self, bound: list[Any], late: list[tuple[int, Ref]], position: int, operand: Operand
+        self, bound: list[Any], late: list[tuple[int, int]], position: int, operand: Operand
     ) -> None:
         if not isinstance(operand, Ref):
             bound.append(operand)
         elif operand.buffer in self._storages:
-            bound.append(self._static(operand))
+            bound.append(self._view(operand, *self._storages[operand.buffer]))
         else:
             bound.append(None)
-            late.append((position, operand))
+            late.append((position, self._number(operand)))
 
-    def _static(self, ref: Ref) -> Array:
-        return self._view(ref, *self._storages[ref.buffer])
+    def _number(self, ref: Ref) -> int:
+        """The number of a reference that is bound for each run."""
+        number = self._numbers.get(ref)
+        if number is None:
+            number = self._numbers[ref] = len(self._places)
+            siblings = self._by_buffer.setdefault(ref.buffer, [])
+            given = None
+            for position, entry in enumerate(self.program.inputs):
+                if entry.buffer is ref.buffer and (given is None or entry == ref):
+                    given = position
+            self._places.append(_Place(ref, given, siblings[0] if siblings else None))
+            siblings.append(number)
+        return number
 
-    def _run_of(self, node: Node) -> Run:
-        make = _RUNS.get(node.family, _run_call)
-        return make(self.client, node)
+    def _result(self, ref: Ref) -> _Result:
+        """How an output is handed out: where it is, and whether that is memory of its own."""
+        shared = (
+            ref.buffer in self._storages
+            or ref.buffer.role is not Role.TEMPORARY
+            or ref.layout.has_internal_overlap
+            or any(ref.buffer is other.buffer for other in self._earlier_outputs(ref))
+        )
+        if ref.buffer in self._storages:
+            return _Result(None, self._view(ref, *self._storages[ref.buffer]), shared)
+        return _Result(self._number(ref), None, shared)
+
+    def _earlier_outputs(self, ref: Ref) -> Sequence[Ref]:
+        for position, other in enumerate(self.program.outputs):
+            if other is ref:
+                return self.program.outputs[:position]
+        return ()
 
     # --------------------------------------------------------------------- run
-    def run(self, inputs: Sequence[Array], outputs: Sequence[Array] | None = None) -> list[Array]:
-        """Run the program once.
-
-        Parameters
-        ----------
-        inputs : sequence of native arrays
-            Of the recorded inputs' shapes, dtypes and layouts.
-        outputs : sequence of native arrays, optional
-            Where results go; by default into new arrays.
-
-        Returns
-        -------
-        list of native arrays
-            The outputs.
-        """
-        client = self.client
-        program = self.program
-        environment: dict[Buffer, Any] = {}
-        for ref, array in zip(program.inputs, inputs, strict=True):
-            environment[ref.buffer] = _Memory(client.storage(array), self._start(ref, array))
-        if outputs is not None:
-            for ref, array in zip(program.outputs, outputs, strict=True):
-                if ref.buffer.role is Role.TEMPORARY and ref.buffer not in environment:
-                    memory = self._memory_of(ref, array)
-                    if memory is not None:
-                        environment[ref.buffer] = memory
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """Run the program once, on inputs of the recorded shapes, dtypes and strides; the outputs are new arrays."""
         with self._lock:
-            for target, pristine in self._restored:
-                client.assign(target, pristine)
+            arrays = self._arrays(inputs, {})
+            self._restore()
             for step in self._steps:
-                self._take(step, environment)
-            results = [self._result(ref, environment) for ref in program.outputs]
-            if outputs is not None:
-                for result, array in zip(results, outputs, strict=True):
-                    if not _same_place(client, result, array):
-                        client.assign(array, result)
-                return list(outputs)
-            return self._own(results, environment)
+                self._take(step, arrays)
+            copy = self.client.copy
+            results = []
+            for result in self._results:
+                array = result.array if result.number is None else arrays[result.number]
+                results.append(copy(array) if result.shared else array)
+            return results
 
-    def _memory_of(self, ref: Ref, array: Array) -> _Memory | None:
-        """The memory of an output's array, if the program can have the whole buffer of the output there."""
-        layout = self.client.layout(array)
-        storage = self.client.storage(array)
-        start = self._start(ref, array)
-        if (
-            layout.strides != ref.layout.strides
-            or layout.has_internal_overlap
-            or not self.client.is_writable(array)
-            or not 0 <= start <= storage.size - ref.buffer.nbytes
-        ):
-            return None
-        return _Memory(storage, start)
+    def _restore(self) -> None:
+        for target, pristine in self._restored:
+            self.client.assign(target, pristine)
+
+    def _arrays(
+        self, inputs: Sequence[Array], given: dict[Buffer, tuple[Storage, int]]
+    ) -> list[Array]:
+        """The arrays of all places that are known before a run; memory that is not given is new."""
+        client = self.client
+        arrays: list[Array] = []
+        starts: dict[Buffer, tuple[Storage, int]] = {}
+        for place in self._places:
+            ref = place.ref
+            memory = given.get(ref.buffer)
+            if memory is not None:
+                arrays.append(self._view(ref, *memory))
+            elif place.given is not None:
+                array = inputs[place.given]
+                entry = self.program.inputs[place.given]
+                if entry is ref or entry == ref:
+                    arrays.append(array)
+                    continue
+                if ref.buffer not in starts:
+                    starts[ref.buffer] = (client.storage(array), self._start(entry, array))
+                arrays.append(self._view(ref, *starts[ref.buffer]))
+            elif ref.buffer in self._made:
+                arrays.append(None)
+            elif place.first is None and ref.is_whole:
+                arrays.append(client.empty(ref.shape, ref.dtype))
+            else:
+                first = None if place.first is None else arrays[place.first]
+                if first is None:
+                    first = client.empty((max(ref.buffer.nbytes, 1),), _BYTES)
+                arrays.append(client.wrap(client.storage(first), ref.layout, ref.dtype))
+        return arrays
 
     def _start(self, ref: Ref, array: Array) -> int:
         """Where the recorded buffer would begin in the memory of an array that takes the place of a reference."""
         layout = self.client.layout(array)
         return (layout.offset - ref.layout.offset) * ref.dtype.itemsize
 
-    def _take(self, step: _Step, environment: dict[Buffer, Any]) -> None:
+    def _take(self, step: _Step, arrays: list[Array]) -> None:
         operands = step.operands
         if step.read_late:
             operands = operands.copy()
-            for position, ref in step.read_late:
-                operands[position] = self._late(ref, environment)
+            for position, number in step.read_late:
+                operands[position] = arrays[number]
         results = step.results
         if step.write_late:
             results = results.copy()
-            for position, ref in step.write_late:
-                results[position] = self._late(ref, environment)
+            for position, number in step.write_late:
+                results[position] = arrays[number]
         made = step.run(operands, results)
-        if made is None:
-            return
-        for array, ref in zip(made, step.node.results, strict=True):
-            target = environment.get(ref.buffer)
-            if type(target) is _Memory:
-                self.client.assign(self._late(ref, environment), array)
-            else:
-                environment[ref.buffer] = array
+        if made is not None:
+            self._keep(step, made, arrays)
+
+    def _keep(self, step: _Step, made: Sequence[Array], arrays: list[Array]) -> None:
+        """Put the arrays that a step has made where later steps look for them."""
+        client = self.client
         for position, array in step.copied:
-            self.client.assign(array, made[position])
+            client.assign(array, made[position])
+        for position, ref in step.made:
+            array = made[position]
+            alike = client.layout(array) == ref.layout
+            for number in self._by_buffer[ref.buffer]:
+                other = self._places[number].ref
+                if alike and other == ref:
+                    arrays[number] = array
+                else:
+                    arrays[number] = client.wrap(client.storage(array), other.layout, other.dtype)
 
-    def _late(self, ref: Ref, environment: dict[Buffer, Any]) -> Array:
-        found = environment.get(ref.buffer)
-        if found is None:
-            # An output that nobody has given memory for yet.
-            found = _Memory(self.client.storage(self._fresh(ref.buffer)), 0)
-            environment[ref.buffer] = found
-        if type(found) is _Memory:
-            return self._view(ref, found.storage, found.start)
-        made: Array = found
-        if self.client.layout(made) == ref.layout and made.dtype == ref.dtype:
-            return made
-        return self.client.wrap(self.client.storage(found), ref.layout, ref.dtype)
+    # -------------------------------------------------------------------- bind
+    def bind(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> Bound:
+        """The program on given memory, ready to be launched."""
+        given: dict[Buffer, tuple[Storage, int]] = {}
+        for ref, array in zip(self.program.outputs, outputs, strict=True):
+            buffer = ref.buffer
+            if buffer.role is Role.TEMPORARY and buffer not in self._made and buffer not in given:
+                memory = self._memory_of(ref, array)
+                if memory is not None:
+                    given[buffer] = memory
+        return Bound(self, self._arrays(inputs, given), outputs)
 
-    def _fresh(self, buffer: Buffer) -> Array:
-        return self.client.empty((max(buffer.nbytes, 1),), _BYTES)
+    def _memory_of(self, ref: Ref, array: Array) -> tuple[Storage, int] | None:
+        """The memory of an output's array, if the program can have the whole buffer of the output there."""
+        client = self.client
+        layout = client.layout(array)
+        storage = client.storage(array)
+        start = self._start(ref, array)
+        if (
+            layout.strides != ref.layout.strides
+            or layout.has_internal_overlap
+            or not client.is_writable(array)
+            or not 0 <= start <= storage.size - ref.buffer.nbytes
+        ):
+            return None
+        return storage, start
 
-    def _result(self, ref: Ref, environment: dict[Buffer, Any]) -> Array:
-        if ref.buffer in self._storages:
-            return self._static(ref)
-        return self._late(ref, environment)
 
-    def _own(self, results: list[Array], environment: dict[Buffer, Any]) -> list[Array]:
-        """Results that share memory with nothing that lives on."""
-        seen: set[Buffer] = set()
-        owned = []
-        for array, ref in zip(results, self.program.outputs, strict=True):
-            shared = ref.buffer in self._storages or ref.buffer.role is not Role.TEMPORARY
-            shared = shared or ref.buffer in seen or ref.layout.has_internal_overlap
-            owned.append(self.client.copy(array) if shared else array)
-            seen.add(ref.buffer)
-        return owned
+class Bound:
+    """A replay on given memory.
+
+    Parameters
+    ----------
+    replay : Replay
+        What is run.
+    arrays : list of native arrays
+        The arrays of its places, None for those that steps make.
+    outputs : sequence of native arrays
+        Where results go.
+    """
+
+    def __init__(self, replay: Replay, arrays: list[Array], outputs: Sequence[Array]) -> None:
+        self._replay = replay
+        self._arrays = arrays
+        known = [array is not None for array in arrays]
+        self._steps = [step.bound(arrays, known) for step in replay._steps]
+        self._copies: list[tuple[_Result, Array]] = []
+        client = replay.client
+        for result, target in zip(replay._results, outputs, strict=True):
+            array = result.array if result.number is None else arrays[result.number]
+            if array is None or not _same_place(client, array, target):
+                self._copies.append((result, target))
+
+    def launch(self) -> None:
+        """Run the program once."""
+        replay = self._replay
+        client = replay.client
+        with replay._lock:
+            arrays = self._arrays.copy()
+            if replay._restored:
+                replay._restore()
+            for step in self._steps:
+                replay._take(step, arrays)
+            for result, target in self._copies:
+                array = result.array if result.number is None else arrays[result.number]
+                client.assign(target, array)
+
+
+class _Place(NamedTuple):
+    """A reference that is bound for each run.
+
+    Attributes
+    ----------
+    ref : Ref
+        The reference.
+    given : int or None
+        The input in whose memory it lies.
+    first : int or None
+        The first place of the same buffer, if it is not that.
+    """
+
+    ref: Ref
+    given: int | None
+    first: int | None
+
+
+class _Result(NamedTuple):
+    """An output: the number of its place, or its array, and whether others share its memory."""
+
+    number: int | None
+    array: Array
+    shared: bool
+
+
+class _Step:
+    """A node made ready: what is known of its arrays beforehand, and what is bound for each run."""
+
+    __slots__ = ("copied", "made", "operands", "read_late", "results", "run", "write_late")
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.operands: list[Any] = []
+        self.results: list[Any] = []
+        self.read_late: list[tuple[int, int]] = []
+        self.write_late: list[tuple[int, int]] = []
+        self.copied: list[tuple[int, Array]] = []
+        self.made: list[tuple[int, Ref]] = []
+
+    def bound(self, arrays: list[Array], known: list[bool]) -> _Step:
+        """The step with the arrays that are known in their places."""
+        step = _Step(self.run)
+        step.operands, step.results = self.operands.copy(), self.results.copy()
+        step.copied, step.made = self.copied, self.made
+        for late, bound, still in (
+            (self.read_late, step.operands, step.read_late),
+            (self.write_late, step.results, step.write_late),
+        ):
+            for position, number in late:
+                bound[position] = arrays[number]
+                if not known[number]:
+                    still.append((position, number))
+        return step
 
 
 class ReplayGraph(Graph):
@@ -281,17 +416,16 @@ class ReplayGraph(Graph):
         What it reads and writes.
     """
 
-    __slots__ = ("_inputs", "_outputs", "replay")
+    __slots__ = ("_bound", "replay")
 
     def __init__(self, replay: Replay, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         super().__init__()
         self.replay = replay
-        self._inputs = list(inputs)
-        self._outputs = list(outputs)
+        self._bound = replay.bind(inputs, outputs)
 
     def launch(self) -> None:
         """Run the program on the memory of its inputs and outputs."""
-        self.replay.run(self._inputs, self._outputs)
+        self._bound.launch()
 
     def is_replay_capable(self) -> bool:
         """Return True."""
@@ -312,31 +446,6 @@ def capture_into(
         program = recorder.finish(())
     replay = Replay(client, recorder, optimized(program, client))
     return CapturedGraph(ReplayGraph(replay, read, ()), inputs, outputs, (replay, written))
-
-
-class _Memory:
-    """Memory that a buffer has for one run: a storage, and the byte at which the buffer starts in it."""
-
-    __slots__ = ("start", "storage")
-
-    def __init__(self, storage: Storage, start: int) -> None:
-        self.storage = storage
-        self.start = start
-
-
-class _Step:
-    """A node made ready: what is known of its arrays beforehand, and what is bound late."""
-
-    __slots__ = ("copied", "node", "operands", "read_late", "results", "run", "write_late")
-
-    def __init__(self, run: Run, node: Node, in_place: bool) -> None:
-        self.run = run
-        self.node = node
-        self.operands: list[Any] = []
-        self.results: list[Any] = []
-        self.read_late: list[tuple[int, Ref]] = []
-        self.write_late: list[tuple[int, Ref]] = []
-        self.copied: list[tuple[int, Array]] = []
 
 
 def writes_in_place(node: Node) -> bool:
