@@ -17,11 +17,14 @@ from numr.errors import RuntimeUnavailable
 
 _STATUS_PAGE = suite.ROOT / "docs" / "conformance.md"
 _NO_DEADLINE = (
-    "deadline off: the suite's limit of 800 ms for each example measures how busy the machine is,"
-    " not what the functions return"
+    "deadline off: the suite's limit of 800 ms for each example measures how busy the machine is, and"
+    " where kernels are compiled how long that takes, not what the functions return"
 )
 _PRESENT = "present"
 _FAILED, _NOT_RUN = 1, 2
+
+#: The standard's dtypes that a namespace may lack on a device.
+DTYPES = ("float64", "complex128", "int64", "uint64")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,12 @@ class Target:
     module: str
     version: str
     device: str
+    lacking: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """Name of the row in the table: a device that lacks dtypes has one of its own."""
+        return f"{self.runtime}, without {' '.join(self.lacking)}" if self.lacking else self.runtime
 
 
 def _listed_runtimes() -> list[str]:
@@ -44,11 +53,16 @@ def _target(runtime: str, module: str | None) -> Target:
     name = module or f"numr.{runtime}"
     namespace = import_module(name)
     version = getattr(import_module(name.partition(".")[0]), "__version__", "unknown")
-    device = namespace.__array_namespace_info__().default_device()
+    info = namespace.__array_namespace_info__()
+    device = info.default_device()
+    present = info.dtypes()
     label = str(device)
     if label == "cpu":
         label = f"cpu ({platform.machine()}, {platform.system()}, Python {_python()})"
-    return Target(runtime, name, str(version), label)
+    if label.partition(":")[0] == "wgpu":
+        label = f"{label} ({device.name})"
+    lacking = tuple(dtype for dtype in DTYPES if dtype not in present)
+    return Target(runtime, name, str(version), label, lacking)
 
 
 def _python() -> str:
@@ -143,6 +157,8 @@ def _run(target: Target, found: suite.Suite, arguments: argparse.Namespace) -> b
     print(f"conformance: {target.module} {target.version} on {target.device}")
     print(f"conformance: suite {found.path}, {found.note}; standard {suite.STANDARD_VERSION}")
     print(f"conformance: {len(entries)} xfail entries; {arguments.max_examples} examples a test")
+    if target.lacking:
+        print(f"conformance: the device has no {', '.join(target.lacking)}, so the suite uses none")
     if not arguments.deadline:
         print(f"conformance: {_NO_DEADLINE}")
     with tempfile.TemporaryDirectory() as folder:
@@ -154,6 +170,7 @@ def _run(target: Target, found: suite.Suite, arguments: argparse.Namespace) -> b
             deadline=arguments.deadline,
             workers=arguments.workers,
             expression=arguments.expression,
+            lacking=target.lacking,
         )
         exit_code = suite.execute(found, run, os.environ)
         summary = report.load(run.report)
@@ -163,7 +180,7 @@ def _run(target: Target, found: suite.Suite, arguments: argparse.Namespace) -> b
         print(f"conformance: {_STATUS_PAGE.name} not updated: {'; '.join(why)}", file=sys.stderr)
     elif arguments.write_status:
         _write_status(target, found, arguments, summary)
-    print(report.render(target.runtime, summary, faults))
+    print(report.render(target.label, summary, faults))
     return not faults
 
 
@@ -172,7 +189,7 @@ def _write_status(
 ) -> None:
     reasons = (f"{len(tests)} {reason}" for reason, tests in summary.skips_by_reason().items())
     row = status.Row(
-        runtime=target.runtime,
+        runtime=target.label,
         device=target.device,
         date=datetime.now(tz=UTC).date().isoformat(),
         suite_commit=found.commit[:7] if found.commit else "not verified",

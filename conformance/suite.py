@@ -180,10 +180,16 @@ class Run:
     deadline: bool
     workers: int = 0
     expression: str | None = None
+    lacking: tuple[str, ...] = ()
 
 
-def environment(module: str, environ: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Environment for the suite, and the variables left out because they would weaken it."""
+def environment(
+    module: str, environ: Mapping[str, str], lacking: Sequence[str] = ()
+) -> tuple[dict[str, str], list[str]]:
+    """Environment for the suite, and the variables left out because they would weaken it.
+
+    ``lacking`` names the dtypes that the device has not, by the namespace's own account.
+    """
     dropped = sorted(
         name
         for name in environ
@@ -194,6 +200,8 @@ def environment(module: str, environ: Mapping[str, str]) -> tuple[dict[str, str]
     result["PYTHONPATH"] = f"{ROOT}{os.pathsep}{path}" if path else str(ROOT)
     result["ARRAY_API_TESTS_MODULE"] = module
     result["ARRAY_API_TESTS_VERSION"] = STANDARD_VERSION
+    if lacking:
+        result["ARRAY_API_TESTS_SKIP_DTYPES"] = ",".join(lacking)
     # Failing examples are tried first in the next run; the suite's own folder stays untouched.
     result.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(cache_folder(environ) / "hypothesis"))
     return result, dropped
@@ -225,7 +233,7 @@ def command(run: Run, skips: Path) -> list[str]:
 
 def execute(suite: Suite, run: Run, environ: Mapping[str, str]) -> int:
     """Run the suite; its output goes to ours. Return pytest's exit code."""
-    variables, dropped = environment(run.module, environ)
+    variables, dropped = environment(run.module, environ, run.lacking)
     if dropped:
         print(f"conformance: left out of the environment: {', '.join(dropped)}")
     run.report.unlink(missing_ok=True)

@@ -21,7 +21,6 @@ ENVIRONMENT: Final[dict[str, str]] = {
     "NUMR_FLOAT64": "'raise' (default) or 'downcast': what float64 means on a device without it",
     "NUMR_JIT": "0 computes fused work on the CPU with NumPy in blocks, even where llvmlite is there (default: 1)",
     "NUMR_NUM_THREADS": "threads for large operations of the CPU runtime (default: the CPUs of the process)",
-    "NUMR_EXPERIMENTAL_WGPU": "1 registers the unfinished WebGPU runtime, for those who work on it",
     "NUMR_WGPU_ADAPTER": "which WebGPU adapter: its number or a part of its name",
     "NUMR_WGPU_DISABLE": "features of WebGPU adapters not to use, such as shader-f64,shader-int64",
     "NUMR_CACHE_DIR": "folder of compiled kernels (default: numr's own in the user's cache folder)",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 from typing import TYPE_CHECKING, Any
 
 from numr.errors import DeviceMismatch, RuntimeUnavailable
@@ -26,18 +25,8 @@ __all__ = [
 BUILTIN: dict[str, tuple[str, str]] = {
     "cpu": ("numr.runtime.cpu", "CpuRuntime"),
     "cuda": ("numr.runtime.cuda", "CudaRuntime"),
+    "wgpu": ("numr.runtime.wgpu", "WgpuRuntime"),
 }
-
-#: Runtimes that people may expect but this version has not: reason and remedy.
-PLANNED: dict[str, tuple[str, str]] = {
-    "wgpu": ("it is not part of this version of numr", "Use a later version; numr.cpu is here."),
-}
-
-if os.environ.get("NUMR_EXPERIMENTAL_WGPU") == "1":
-    # The memory side of WebGPU, for those who work on it. Its client and its namespace follow; it is not
-    # experimental, and always here, when they do.
-    BUILTIN["wgpu"] = ("numr.runtime.wgpu", "WgpuRuntime")
-    del PLANNED["wgpu"]
 
 _registered: dict[str, type[Runtime]] = {}
 _clients: dict[Device | str, RuntimeClient[Any]] = {}
@@ -198,7 +187,7 @@ def client_of(spec: Device | str) -> RuntimeClient[Any]:
 
 
 def _names() -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*BUILTIN, *PLANNED, *_registered)))
+    return tuple(dict.fromkeys((*BUILTIN, *_registered)))
 
 
 def _find(name: str) -> type[Runtime] | RuntimeUnavailable:
@@ -209,8 +198,6 @@ def _find(name: str) -> type[Runtime] | RuntimeUnavailable:
     if found is not None:
         why = found.unavailable()
         return found if why is None else why
-    if name in PLANNED:
-        return RuntimeUnavailable(name, *PLANNED[name])
     return RuntimeUnavailable(
         name,
         "there is no runtime of this name",

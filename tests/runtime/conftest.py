@@ -3,33 +3,17 @@
 from __future__ import annotations
 
 import gc
-import os
 
 import pytest
 
 from numr.runtime import Runtime, available, runtime
-from numr.runtime.wgpu import WgpuClient, WgpuRuntime
-from tests.runtime.toy_runtime import ToyRuntime, refuse
-
-# llvmpipe computes in the calling thread then, which is quicker for small work; read when a device is made.
-os.environ.setdefault("LP_NUM_THREADS", "0")
+from numr.runtime.wgpu import WgpuRuntime
+from tests.runtime.toy_runtime import ToyRuntime
 
 RUNTIMES = [*(runtime(name) for name in available()), ToyRuntime]
 
 
-class WgpuMemory(WgpuRuntime):
-    """The WebGPU runtime with a client that refuses what its own does not compute yet."""
-
-
-FAMILIES = {name: refuse(name) for name in WgpuClient.__abstractmethods__}
-WgpuMemory.Client = type("WgpuMemoryClient", (WgpuClient,), {"runtime": WgpuMemory, **FAMILIES})
-
-if WgpuRuntime in RUNTIMES:
-    RUNTIMES.remove(WgpuRuntime)
-RUNTIMES.append(WgpuMemory)
-
-
-MARKED = [pytest.param(rt, marks=pytest.mark.wgpu if rt is WgpuMemory else ()) for rt in RUNTIMES]
+MARKED = [pytest.param(rt, marks=pytest.mark.wgpu if rt is WgpuRuntime else ()) for rt in RUNTIMES]
 
 
 @pytest.fixture(params=MARKED, ids=lambda rt: rt.name())

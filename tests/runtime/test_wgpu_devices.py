@@ -246,14 +246,31 @@ def test_a_missing_adapter_is_named_with_the_command_that_adds_one():
     assert "apt-get install mesa-vulkan-drivers" in output
 
 
-def test_the_registry_lists_the_runtime_only_when_asked():
+def test_numr_without_an_adapter_says_so_wherever_the_runtime_is_named():
     program = """
-from numr.runtime import available, unavailable
-print("wgpu" in available(), "wgpu" in unavailable(), "wgpu" in sys.modules)
+import numr
+import numr.wgpu as xp
+print("wgpu" in numr.available(), "wgpu" in numr.unavailable())
+for use in (lambda: numr.namespace("wgpu"), lambda: xp.zeros(3), xp.__array_namespace_info__().devices):
+    try:
+        use()
+    except numr.errors.RuntimeUnavailable as error:
+        print(error.runtime, "apt-get install mesa-vulkan-drivers" in str(error))
 """
-    assert run(program, NUMR_EXPERIMENTAL_WGPU="") == "False True False\n"
+    output = run(program, VK_DRIVER_FILES="/nowhere.json", NUMR_WGPU_ADAPTER="")
+    assert output == "False True\n" + 3 * "wgpu True\n"
+
+
+def test_the_namespace_and_the_registry_load_the_library_at_their_first_use():
+    program = """
+import numr
+import numr.wgpu as xp
+print("wgpu" in sys.modules)
+print(xp.asarray([1, 2]) + 1)
+print("wgpu" in numr.available(), numr.wgpu is xp, numr.wgpu.linalg is xp.linalg)
+"""
     require_adapter()
-    assert run(program, NUMR_EXPERIMENTAL_WGPU="1") == "True False True\n"
+    assert run(program) == "False\n[2 3]\nTrue True True\n"
 
 
 def test_an_interpreter_that_exits_in_the_middle_of_work_is_quick_and_quiet():

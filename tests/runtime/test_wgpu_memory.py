@@ -10,7 +10,7 @@ import pytest
 
 from numr.errors import BackendLimitation, DeviceLostError, InvalidHandle, OutOfMemoryError
 from numr.runtime import Storage
-from numr.runtime.wgpu import BufferTooLarge, WgpuRuntime
+from numr.runtime.wgpu import BufferTooLarge
 from numr.runtime.wgpu.memory import RECLAIM_BYTES
 from numr.runtime.wgpu.native import PublicApi, is_memory_error
 from tests.runtime.wgpu_support import add, require_adapter, variant, words
@@ -209,9 +209,3 @@ def test_reopening_a_device_that_works_changes_nothing():
     host = bytearray(4)
     rt.copy_from_device(storage.handle, host, device)
     assert host == b"kept"
-
-
-def test_the_runtime_itself_has_no_client_yet():
-    device = WgpuRuntime.default_device()
-    with pytest.raises(BackendLimitation, match=r"default_client.*families are not part"):
-        WgpuRuntime.default_client(device)

@@ -7,12 +7,14 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from conformance import report, status, suite, xfails
-from conformance.__main__ import main
+from conformance.__main__ import Target, _target, main
 
 ADD = "array_api_tests/test_operators_and_elementwise_functions.py::test_add"
 SIN = "array_api_tests/test_operators_and_elementwise_functions.py::test_sin"
@@ -371,6 +373,25 @@ def test_variables_that_weaken_the_suite_are_left_out_and_named():
     assert variables["PYTHONPATH"].split(":")[0] == str(suite.ROOT)
     assert variables["PATH"] == "/bin"
     assert not {"PYTEST_ADDOPTS", "ARRAY_API_TESTS_SKIP_DTYPES"} & variables.keys()
+
+
+def test_dtypes_that_a_device_has_not_are_left_out():
+    variables, _ = suite.environment("numr.wgpu", {}, ("float64", "complex128"))
+    assert variables["ARRAY_API_TESTS_SKIP_DTYPES"] == "float64,complex128"
+    target = Target("wgpu", "numr.wgpu", "1", "wgpu:0", ("float64", "complex128"))
+    assert target.label == "wgpu, without float64 complex128"
+    assert Target("cpu", "numr.cpu", "1", "cpu").label == "cpu"
+
+
+def test_what_is_left_out_is_what_the_namespace_says(monkeypatch):
+    info = SimpleNamespace(
+        default_device=lambda: "small:0", dtypes=lambda: {"float32": 1, "int64": 2}
+    )
+    module = SimpleNamespace(__array_namespace_info__=lambda: info, __version__="7")
+    monkeypatch.setitem(sys.modules, "small", module)
+    target = _target("small", "small")
+    assert target == Target("small", "small", "7", "small:0", ("float64", "complex128", "uint64"))
+    assert _target("cpu", None).lacking == ()
 
 
 def test_the_command_line_passes_every_option_on(tmp_path):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from numr.errors import BackendLimitation, DeviceMismatch, RuntimeUnavailable
+from numr.errors import DeviceMismatch, RuntimeUnavailable
 from numr.runtime.base import Device as AnyDevice
 from numr.runtime.base import Runtime
 from numr.runtime.buffers import readable_bytes, strided_range, writable_bytes
@@ -75,25 +75,11 @@ class WgpuRuntime(Runtime):
 
     @classmethod
     def default_client(cls, device: AnyDevice) -> RuntimeClient[Any]:
-        """Return the device's client.
-
-        Raises
-        ------
-        BackendLimitation
-            If this version's client lacks primitive families.
-        """
+        """Return the device's client."""
         cls.allocator(device)  # checks the device
         key = (cls, device)
         client = _clients.get(key)
         if client is None:
-            missing = len(cls.Client.__abstractmethods__)
-            if missing:
-                raise BackendLimitation(
-                    "wgpu",
-                    "default_client",
-                    f"{missing} primitive families are not part of this version; the operations of "
-                    f"{cls.__name__} on memory are.",
-                )
             with devices.lock:
                 client = _clients.get(key)
                 if client is None:
