@@ -8,8 +8,9 @@ from numr.dtypes import DType
 from numr.runtime.storage import DeviceArray
 from numr.runtime.wgpu import texts
 from numr.runtime.wgpu.linalg.arithmetic import STATUS
-from numr.runtime.wgpu.linalg.blocks import PANEL, multiply, solve_triangular
-from numr.runtime.wgpu.linalg.matrices import Block, Kernel, Team, Work, element_kernel, team_kernel
+from numr.runtime.wgpu.linalg.blocks import PANEL, solve_triangular
+from numr.runtime.wgpu.linalg.matrices import Block, Kernel, Work, element_kernel, team_kernel
+from numr.runtime.wgpu.linalg.products import multiply
 
 __all__ = ["factorise"]
 
@@ -23,7 +24,7 @@ def factorise(work: Work, array: DeviceArray) -> None:
         size = min(PANEL, order - start)
         end = start + size
         block = matrix.at(start, start)
-        team = Team.of(size, size)
+        team = work.team(size, size)
         kernel = _block(work.dtype, team.width)
         work.teams(kernel, team, (array, work.status), (size, block.start, order, block.matrix))
         below = order - end

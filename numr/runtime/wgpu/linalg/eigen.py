@@ -16,7 +16,7 @@ from numr.dtypes import DType
 from numr.runtime.storage import DeviceArray
 from numr.runtime.wgpu import texts
 from numr.runtime.wgpu.linalg.arithmetic import STATUS
-from numr.runtime.wgpu.linalg.blocks import MOVED, PANEL, Moves, multiply, unit
+from numr.runtime.wgpu.linalg.blocks import PANEL, unit
 from numr.runtime.wgpu.linalg.matrices import (
     ELEMENT,
     STEPS,
@@ -29,6 +29,7 @@ from numr.runtime.wgpu.linalg.matrices import (
     steps,
     team_kernel,
 )
+from numr.runtime.wgpu.linalg.products import MOVED, Moves, multiply
 from numr.runtime.wgpu.linalg.rotations import MEETING, MOST_SWEEPS, TURN, UNCHECKED, converged
 from numr.runtime.wgpu.linalg.scaling import (
     PEAKS,
@@ -94,13 +95,13 @@ def _alone(work: Work, matrix: DeviceArray, vectors: bool) -> DeviceArray:
     """Diagonalise small matrices; the result is what their columns were turned by."""
     order = matrix.shape[-1]
     turns = work.empty(order, order) if vectors else work.empty(1, 1)
-    team = Team.of(order, order)
+    team = work.team(order, order)
     each = _steps(team, order, vectors)
     sweep = 0
     while True:
         # As many sweeps as an invocation may take steps; it stops when nothing is left to do.
         count = min(max(STEPS // each, 1), MOST_SWEEPS - sweep)
-        values = (order, 1, *Block.of(matrix).steps, 0, count, sweep, vectors, not sweep)
+        values = (order, 1, *Block.of(matrix).steps, 0, count, sweep, vectors, 0, not sweep)
         arrays = (matrix, matrix, turns, work.status)
         work.teams(_rotated(work.dtype, team.width), team, arrays, values)
         sweep += count
@@ -113,7 +114,7 @@ def _in_blocks(
 ) -> DeviceArray:
     """Diagonalise large matrices, which are changed in place."""
     whole_size, size = matrix.shape[-1], 2 * length
-    team = Team.of(size, size)
+    team = work.team(size, size)
     kernel = _rotated(work.dtype, team.width)
     rotated, turns = work.empty(pairs, size, size), work.empty(pairs, size, size)
     half = work.empty(whole_size, whole_size)
@@ -127,7 +128,7 @@ def _in_blocks(
     for sweep in itertools.count():
         for _ in range(2 * pairs - 1):
             step = size * (whole_size + 1)
-            values = (size, pairs, *whole.steps, step, 1, sweep, 1, 1)
+            values = (size, pairs, *whole.steps, step, 1, sweep, 1, 1, 1)
             work.teams(kernel, team, (matrix, rotated, turns, work.status), values, pairs)
             # J^H A, and of that times J.
             multiply(
@@ -211,19 +212,18 @@ fn entry(at: u32, row: u32, column: u32) -> E {
     let size = params.order;
     let pairs = size / 2u;
     let at = member * size * size;
-    if (params.begins != 0u) {
-        let from_at = params.a_start + member / params.parts * params.a_matrix
-            + member % params.parts * params.a_part;
-        for (var i = lane_row; i < size; i += down) {
-            for (var j = lane_column; j < size; j += params.across) {
-                if (live) {
-                    w[at + i * size + j] = entry(from_at, i, j);
-                    if (params.vectors != 0u) { v[at + i * size + j] = number(select(ZERO, ONE, i == j)); }
-                }
+    let from_at = params.a_start + member / params.parts * params.a_matrix
+        + member % params.parts * params.a_part;
+    for (var i = lane_row; i < size; i += down) {
+        for (var j = lane_column; j < size; j += params.across) {
+            let place_of = at + i * size + j;
+            if (live && params.copies != 0u) { w[place_of] = entry(from_at, i, j); }
+            if (live && params.begins != 0u && params.vectors != 0u) {
+                v[place_of] = number(select(ZERO, ONE, i == j));
             }
         }
-        storageBarrier();
     }
+    storageBarrier();
     let tolerance = (TWO + TWO) * EPSILON * power(SCALE);
     for (var sweep = 0u; sweep < params.sweeps; sweep++) {
         if (place == 0u) { atomicStore(&busy, 0u); }
@@ -294,7 +294,17 @@ fn entry(at: u32, row: u32, column: u32) -> E {
         if (again == 0u) { break; }
     }
 """
-    names = ("order", "parts", *steps("a"), "a_part", "sweeps", "sweep", "vectors", "begins")
+    names = (
+        "order",
+        "parts",
+        *steps("a"),
+        "a_part",
+        "sweeps",
+        "sweep",
+        "vectors",
+        "copies",
+        "begins",
+    )
     buffers = (
         texts.target("a", dtype),
         texts.target("w", dtype),

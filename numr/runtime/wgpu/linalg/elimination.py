@@ -19,17 +19,17 @@ from numr.ir import ops
 from numr.runtime.storage import DeviceArray
 from numr.runtime.wgpu import texts
 from numr.runtime.wgpu.linalg.arithmetic import STATUS
-from numr.runtime.wgpu.linalg.blocks import PANEL, multiply, solve_triangular
+from numr.runtime.wgpu.linalg.blocks import PANEL, solve_triangular
 from numr.runtime.wgpu.linalg.matrices import (
     STEPS,
     Block,
     Kernel,
-    Team,
     Work,
     element_kernel,
     fold,
     team_kernel,
 )
+from numr.runtime.wgpu.linalg.products import multiply
 
 __all__ = ["determinants", "eliminate", "solve"]
 
@@ -49,12 +49,12 @@ def eliminate(work: Work, array: DeviceArray) -> DeviceArray:
     order = array.shape[-1]
     pivots = work.empty(order, dtype=_U32)
     matrix = Block.of(array)
-    size = _panel(order)
+    size = _panel(work, order)
     for start in range(0, order, size):
         columns = min(size, order - start)
         end = start + columns
         rows = order - start
-        team = Team.of(rows, columns)
+        team = work.team(rows, columns)
         block = matrix.at(start, start)
         values = (rows, columns, start, order, block.start, order, matrix.matrix)
         work.teams(_factors(work.dtype, team.width), team, (array, pivots, work.status), values)
@@ -69,12 +69,12 @@ def eliminate(work: Work, array: DeviceArray) -> DeviceArray:
     return pivots
 
 
-def _panel(order: int) -> int:
+def _panel(work: Work, order: int) -> int:
     """How many columns are eliminated in one dispatch."""
     if order <= PANEL:
         return order
     for size in (32, 16, 8):
-        team = Team.of(order, size)
+        team = work.team(order, size)
         steps = 2 * order // team.size + (order // team.down + 1) * -(-size // team.across)
         if size * (steps + 16) <= STEPS:
             return size

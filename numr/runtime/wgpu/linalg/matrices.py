@@ -33,6 +33,7 @@ __all__ = [
     "element_kernel",
     "fold",
     "place",
+    "power_of_two",
     "steps",
     "team_kernel",
 ]
@@ -225,10 +226,8 @@ class Team(NamedTuple):
     across: int
 
     @classmethod
-    def of(cls, rows: int, columns: int) -> Team:
-        """A team for a matrix whose elements are worked on side by side."""
-        size = _power(min(max(rows * columns // 4, 1), 256))
-        across = _power(min(columns, 16 if rows > 8 else 64, size))
+    def of(cls, size: int, across: int) -> Team:
+        """A team of so many invocations, in a workgroup that has room for it."""
         return cls(64 if size <= 64 else 256, size, across)
 
     @property
@@ -237,7 +236,7 @@ class Team(NamedTuple):
         return self.size // self.across
 
 
-def _power(number: int) -> int:
+def power_of_two(number: int) -> int:
     """The smallest power of two that is not below a number."""
     return 1 << (number - 1).bit_length()
 
@@ -331,6 +330,14 @@ class Work:
         self.dtype = dtype
         self.real = dt.real_of(dtype)
         self.status = self.filled(np.zeros(self.WORDS, np.uint32))
+
+    def team(self, rows: int, columns: int) -> Team:
+        """A team for a matrix whose elements are worked on side by side."""
+        # Software adapters compute a few at a time, and barriers cost them much.
+        most, wide = (64, 8) if self.context.is_cpu else (256, 16)
+        size = power_of_two(min(max(rows * columns // 4, 1), most))
+        across = power_of_two(min(columns, wide if rows > 8 else 64, size))
+        return Team.of(size, across)
 
     def empty(self, *shape: int, dtype: DType | None = None) -> DeviceArray:
         """A new stack of arrays of a shape, whose elements are arbitrary."""

@@ -15,17 +15,17 @@ from numr.dtypes import DType
 from numr.errors import BackendLimitation
 from numr.runtime.storage import DeviceArray
 from numr.runtime.wgpu import texts
-from numr.runtime.wgpu.linalg.blocks import PANEL, multiply, solve_triangular, unit
+from numr.runtime.wgpu.linalg.blocks import PANEL, solve_triangular, unit
 from numr.runtime.wgpu.linalg.matrices import (
     STEPS,
     Block,
     Kernel,
-    Team,
     Work,
     fold,
     steps,
     team_kernel,
 )
+from numr.runtime.wgpu.linalg.products import multiply
 
 __all__ = ["Reflections", "orthonormal", "triangularise"]
 
@@ -68,7 +68,7 @@ def triangularise(work: Work, array: DeviceArray) -> Reflections:
     for start in range(0, count, size):
         vectors, height, width = done.panel(start)
         across = columns if whole else width
-        team = Team.of(height, across)
+        team = work.team(height, across)
         block = matrix.at(start, start)
         values = (height, across, width, *block.steps, *vectors.steps)
         kernel = _reflected(work.dtype, team.width)
@@ -87,8 +87,8 @@ def orthonormal(work: Work, reflections: Reflections, columns: int) -> DeviceArr
     """The first columns of the orthonormal factor, as many as there are reflections or more."""
     rows, count = reflections.vectors.shape[-2:]
     result = work.empty(rows, columns)
-    if count <= reflections.size and columns <= PANEL and _fits(rows, columns, count):
-        team = Team.of(rows, columns)
+    if count <= reflections.size and columns <= PANEL and _fits(work, rows, columns, count):
+        team = work.team(rows, columns)
         values = (rows, columns, count, *Block.of(result).steps, *reflections.panel(0)[0].steps)
         kernel = _formed(work.dtype, team.width)
         work.teams(kernel, team, (result, reflections.vectors), values)
@@ -106,10 +106,10 @@ def orthonormal(work: Work, reflections: Reflections, columns: int) -> DeviceArr
 
 def _panel(work: Work, rows: int, columns: int) -> int:
     """How many columns one dispatch makes triangular; all of them where it can."""
-    if columns <= PANEL and _fits(rows, columns, min(rows, columns)):
+    if columns <= PANEL and _fits(work, rows, columns, min(rows, columns)):
         return columns
     for size in (32, 16, 8, 4, 2, 1):
-        if size < columns and _fits(rows, size, size):
+        if size < columns and _fits(work, rows, size, size):
             return size
     raise BackendLimitation(
         "wgpu",
@@ -119,10 +119,10 @@ def _panel(work: Work, rows: int, columns: int) -> int:
     )
 
 
-def _fits(rows: int, columns: int, reflections: int) -> bool:
+def _fits(work: Work, rows: int, columns: int, reflections: int) -> bool:
     """Whether a team may do as many reflections of so many columns."""
-    team = Team.of(rows, columns)
-    along = 3 * (rows // team.size + 1) + 20
+    team = work.team(rows, columns)
+    along = 4 * (rows // team.size + 1) + 20
     across = -(-columns // team.across) * 2 * (rows // team.down + 5)
     return reflections * (along + across) <= STEPS
 
@@ -213,11 +213,7 @@ def _reflected(dtype: DType, width: int) -> Kernel:
             if (i > k && !stays) { entry = q[place] / scale; }
             if (i == k && !stays) { entry = -toward * difference; }
             squares += square(entry);
-            if (live) {
-                v[v_at + i * params.v_row + k] = entry;
-                if (i > k) { q[place] = E(); }
-                if (i == k && !stays) { q[place] = toward * norm; }
-            }
+            if (live) { v[v_at + i * params.v_row + k] = entry; }
         }
         // The squared norm is 2 but for rounding errors, which would go twice into each product.
         let excess = total_square(squares, 1u) - TWO;
@@ -229,6 +225,11 @@ def _reflected(dtype: DType, width: int) -> Kernel:
             }
         }
         storageBarrier();
+        // No other lane reads the column any more.
+        if (live && !stays && lane == 0u) { q[column + k * params.q_row] = toward * norm; }
+        for (var i = k + 1u + lane; i < params.rows; i += params.team) {
+            if (live) { q[column + i * params.q_row] = E(); }
+        }
 """
         + _apply("k + 1u")
         + "    }\n"

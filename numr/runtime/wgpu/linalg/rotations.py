@@ -25,8 +25,12 @@ MEETING: Final = """\
 struct Pair { p: u32, q: u32 }
 fn met(round: u32, place: u32, players: u32) -> Pair {
     let last = players - 1u;
-    let a = (round + place) % last;
-    let b = select((round + last - place) % last, last, place == 0u);
+    var a = round + place;
+    var b = round + last - place;
+    // Both modulo the number of those that move round the one that stays.
+    if (a >= last) { a -= last; }
+    if (b >= last) { b -= last; }
+    if (place == 0u) { b = last; }
     return Pair(min(a, b), max(a, b));
 }
 """

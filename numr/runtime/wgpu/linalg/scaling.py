@@ -21,7 +21,6 @@ from numr.runtime.wgpu.linalg.matrices import (
     STEPS,
     Block,
     Kernel,
-    Team,
     Work,
     element_kernel,
     fold,
@@ -112,7 +111,7 @@ def _scale(dtype: DType) -> Kernel:
 def squares_of(work: Work, matrix: Block, rows: int, columns: int) -> DeviceArray:
     """Squared norms of the columns of scaled matrices."""
     result = work.empty(columns, dtype=work.real)
-    team = Team.of(rows, columns)
+    team = work.team(rows, columns)
     while rows > STEPS // 2 * team.down and team.across > 1:
         team = team._replace(across=team.across // 2)
     chunks = -(-columns // team.across)

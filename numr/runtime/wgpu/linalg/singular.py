@@ -29,6 +29,7 @@ from numr.runtime.wgpu.linalg.matrices import (
     Work,
     element_kernel,
     fold,
+    power_of_two,
     team_kernel,
 )
 from numr.runtime.wgpu.linalg.orthogonal import orthonormal, triangularise
@@ -159,7 +160,7 @@ def _orthogonalise(
     arrays = (columns, turns, largest, work.status)
     if order <= PANEL:
         players = next_even(order)
-        team = _team(order, players // 2)
+        team = _team(work, order, players // 2)
         kernel = _rotated(work.dtype, team.width)
         each = (players - 1) * _steps(order, team, vectors)
         sweep = 0
@@ -173,7 +174,7 @@ def _orthogonalise(
                 return words
     size = _BLOCK_ON_CPU if work.context.is_cpu else _BLOCK
     blocks = next_even(-(-order // size))
-    within, between = _team(order, size // 2), _team(order, size)
+    within, between = _team(work, order, size // 2), _team(work, order, size)
     for sweep in itertools.count():
         rest = (1, sweep, vectors)
         values = (order, size, size - 1, size // 2, 0, 0, blocks, *rest)
@@ -187,12 +188,10 @@ def _orthogonalise(
     raise AssertionError("counting has no end")
 
 
-def _team(order: int, pairs: int) -> Team:
+def _team(work: Work, order: int, pairs: int) -> Team:
     """A team with a place in its rows for each pair, which its columns work on."""
-    team = Team.of(order, 2 * pairs)
-    across = 1 << (pairs - 1).bit_length()
-    size = max(team.size, across)
-    return Team(64 if size <= 64 else 256, size, across)
+    across = power_of_two(pairs)
+    return Team.of(max(work.team(order, 2 * pairs).size, across), across)
 
 
 def _steps(order: int, team: Team, vectors: bool) -> int:
