@@ -53,6 +53,11 @@ _PRELUDE_F32: Final = """\
 fn L(v: f32) -> f32 {{ return bitcast<f32>(bitcast<u32>(v) ^ {zero}); }}
 """
 
+# A software driver gets comparisons of an i64 that was an i32 with constants wrong.
+_PRELUDE_I64: Final = """\
+fn LI(v: i64) -> i64 {{ return v ^ i64(u64({zero})); }}
+"""
+
 # A software driver's trunc and round of f64 leave numbers above 2**28 as they are, and lose the sign of zeros.
 _PRELUDE_F64: Final = """\
 fn LD(v: f64) -> f64 {{ return bitcast<f64>(bitcast<u64>(v) ^ u64({zero})); }}
@@ -110,6 +115,8 @@ def prelude(types: Iterable[str], zero: str) -> str:
         text += _PRELUDE_F32.format(zero=zero)
     if "f64" in types:
         text += _PRELUDE_F64.format(zero=zero)
+    if "i64" in types:
+        text += _PRELUDE_I64.format(zero=zero)
     return text
 
 
@@ -218,6 +225,14 @@ class _Printer(BracedSchedule):
             return self._barrier(node, self.text[node])
         return self.text[node]
 
+    def _compared(self, node: Expr) -> str:
+        """An operand of a comparison."""
+        if node.op == "const":
+            return self.text[node]
+        if node.op == "cast" and node.type.name == "i64" and node.args[0].type.name == "i32":
+            return f"LI({self.text[node]})"
+        return self._opaque(node)
+
     def _barrier(self, node: Expr, text: str) -> str:
         try:
             return f"{_BARRIERS[node.type.name]}({text})"
@@ -236,7 +251,7 @@ class _Printer(BracedSchedule):
         if special is not None:
             return special(self, node)
         if op in _COMPARISONS:
-            operands = [self.text[a] if a.op == "const" else self._opaque(a) for a in args]
+            operands = [self._compared(a) for a in args]
         else:
             operands = [self._opaque(arg) for arg in args]
         if node.type.name == "f64" and op in _REPLACED_F64:

@@ -187,6 +187,16 @@ def _rounding_cases(type: Scalar) -> tuple[Scalar, Cases, Inputs]:
     return type, cases, {"x": x}
 
 
+def _widened_cases(type: Scalar, wide: Scalar) -> Cases:
+    """Comparisons of integers that were narrower with constants; a driver has got them wrong."""
+    value = cast(var("x", type), wide)
+    cases: Cases = []
+    for bound in (0, 1, 63, 2**31, 2**40, *((-1, -(2**40)) if wide is I64 else ())):
+        cases += [(f"< {bound}", value < bound), (f"> {bound}", value > bound)]
+        cases += [(f"<= {bound}", value <= bound), (f"== {bound}", eq(value, bound))]
+    return cases
+
+
 def groups() -> dict[str, Callable[[], tuple[Scalar, Cases, Inputs]]]:
     """What one kernel computes, by name: the type of its buffers, expressions and inputs."""
     found: dict[str, Callable[[], tuple[Scalar, Cases, Inputs]]] = {}
@@ -205,6 +215,13 @@ def groups() -> dict[str, Callable[[], tuple[Scalar, Cases, Inputs]]]:
         found[f"{dtype}-pow"] = lambda t=type, d=dtype: (t, _rows(d, ("pow",)), _integers(d))
     for type, dtype in ((I32, dt.int32), (U32, dt.uint32), (I64, dt.int64), (U64, dt.uint64)):
         found[f"{type}-conversions"] = lambda t=type, d=dtype: (t, _conversions(t), _integers(d))
+    for type, dtype in ((I32, dt.int32), (U32, dt.uint32)):
+        for wide in (I64, U64):
+            found[f"{type}-as-{wide}"] = lambda t=type, w=wide, d=dtype: (
+                t,
+                _widened_cases(t, w),
+                _integers(d),
+            )
     for name, names in _COMPLEX.items():
         for type, dtype in ((F32, dt.complex64), (F64, dt.complex128)):
             found[f"{dtype}-{name}"] = lambda t=type, d=dtype, n=names: (

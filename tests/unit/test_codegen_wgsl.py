@@ -156,6 +156,7 @@ def test_prelude_names_the_zero() -> None:
     assert prelude({"f32"}, "pc.z").count("pc.z") == 1
     assert "LD(" not in prelude({"f32"}, "pc.z")
     assert "u64(pc.z)" in prelude({"f64"}, "pc.z")
+    assert "fn LI(" in prelude({"i64"}, "pc.z")
 
 
 @pytest.mark.parametrize(("op", "dtype"), CASES)
