@@ -125,9 +125,15 @@ class ArrayLibClient(RuntimeClient[Any]):
 
         return loop
 
-    def resolve(self, op: Op, kinds: tuple[Kind, ...]) -> tuple[Function, tuple[DType | None, ...]]:
-        """The library's function for an operation, and the dtype that each array operand is cast to first."""
-        compute = op.signature(kinds, self.defaults).compute
+    def resolve(
+        self, op: Op, kinds: tuple[Kind, ...], compute: DType | None = None
+    ) -> tuple[Function, tuple[DType | None, ...]]:
+        """The library's function for an operation, and the dtype that each array operand is cast to first.
+
+        It computes in ``compute``, by default in what the operands promote to.
+        """
+        if compute is None:
+            compute = op.signature(kinds, self.defaults).compute
         first_cast = 1 if op is SELECT else 0  # where's condition stays boolean
         converts = tuple(
             compute if i >= first_cast and isinstance(kind, np.dtype) and kind != compute else None

@@ -30,7 +30,7 @@ COSTLY: Final = Grain(1 << 17, 1 << 17)
 #: Operations of several NumPy calls, whose intermediate results should stay in cache.
 COMPOSED: Final = Grain(1 << 15, 1 << 15)
 
-_COSTLY_OPS: Final = frozenset(
+COSTLY_OPS: Final = frozenset(
     {
         *(
             ops.ACOS,
@@ -69,7 +69,7 @@ def grain_of(op: Op, function: Any) -> Grain:
         return CHEAP if op in (ops.CLIP, ops.MAXIMUM, ops.MINIMUM) else COMPOSED
     if not isinstance(function, np.ufunc):
         return COMPOSED
-    return COSTLY if op in _COSTLY_OPS else CHEAP
+    return COSTLY if op in COSTLY_OPS else CHEAP
 
 
 class Writer:

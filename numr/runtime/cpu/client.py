@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Literal
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from numr import dtypes as dt
 from numr.dtypes import DefaultDTypes, DType, Kind
+from numr.ir.fused import Computation
 from numr.ir.ops import CLIP, MAXIMUM, MINIMUM, SELECT, Op, Reduction
 from numr.layout import broadcast_shapes
 from numr.runtime.arraylib.client import ArrayLibClient
@@ -32,7 +35,10 @@ from numr.runtime.cpu.memory import CpuAllocator, Lease
 from numr.runtime.cpu.reductions import (
     DISTANCES_BLOCK,
     PARTS_ABOVE,
+    REDUCTION_BLOCK,
+    ROWS_BLOCK,
     adds_one_by_one,
+    keeps_rows,
     reduce_blocks,
     reduce_parts,
     squared_distances,
@@ -42,10 +48,16 @@ from numr.runtime.cpu.threads import blocks, run_blocks
 from numr.runtime.device import Device
 from numr.runtime.storage import Storage
 
+if TYPE_CHECKING:
+    from numr.runtime.cpu.fused import BlockLoop
+    from numr.runtime.cpu.jit.loops import KernelLoop
+
 Array = np.ndarray[Any, Any]
 
 #: Results of fewer bytes come from NumPy's own allocation, which is quicker, and are in no figure.
 SMALL_BYTES = 1 << 18
+#: So many fused computations stay prepared.
+FUSED_KEPT = 256
 
 
 class CpuClient(ArrayLibClient):
@@ -63,6 +75,7 @@ class CpuClient(ArrayLibClient):
         self._small = SMALL_BYTES
         # Ufuncs that compute an operation in place as they are; False where none does.
         self._inplace: dict[tuple[Any, ...], np.ufunc | Literal[False]] = {}
+        self._fused: OrderedDict[tuple[Computation, bool], KernelLoop | BlockLoop] = OrderedDict()
         self._allocator.on_strict_change.append(self._strict_changed)
         self._strict_changed()
 
@@ -224,9 +237,12 @@ class CpuClient(ArrayLibClient):
 
         return binary
 
-    def resolve(self, op: Op, kinds: tuple[Kind, ...]) -> tuple[Function, tuple[DType | None, ...]]:
-        function, converts = super().resolve(op, kinds)
-        compute = op.signature(kinds, self.defaults).compute
+    def resolve(
+        self, op: Op, kinds: tuple[Kind, ...], compute: DType | None = None
+    ) -> tuple[Function, tuple[DType | None, ...]]:
+        if compute is None:
+            compute = op.signature(kinds, self.defaults).compute
+        function, converts = super().resolve(op, kinds, compute)
         if op is SELECT and compute.itemsize <= 8 and compute.kind != "c":
             function = select_function(compute)
         elif op is CLIP:
@@ -254,29 +270,27 @@ class CpuClient(ArrayLibClient):
         else:
             fill(target, operands, lambda out, xs: function(*xs, out=out), grain)
 
+    def writing(self, function: Function, converts: tuple[DType | None, ...]) -> Compute:
+        """What writes a function's result on operands, converted as :meth:`resolve` says, into an array."""
+        if isinstance(function, np.ufunc) and not any(converts):
+            ufunc = function
+            return lambda out, operands: ufunc(*operands, out=out)
+        if isinstance(function, Writer) and not any(converts):
+            into = function.into
+            return lambda out, operands: into(out, *operands)
+
+        def compute(out: Array, operands: tuple[Any, ...]) -> None:
+            converted = (self._convert(x, to) for x, to in zip(operands, converts, strict=True))
+            out[...] = function(*converted)
+
+        return compute
+
     def _large_loop(
         self, op: Op, function: Function, converts: tuple[DType | None, ...], result: DType
     ) -> Loop:
         """The loop that works in blocks, over threads, into pooled memory."""
         grain = grain_of(op, function)
-        compute: Compute
-        if isinstance(function, np.ufunc) and not any(converts):
-
-            def compute(out: Array, operands: tuple[Any, ...]) -> None:
-                function(*operands, out=out)
-
-        elif isinstance(function, Writer) and not any(converts):
-            into = function.into
-
-            def compute(out: Array, operands: tuple[Any, ...]) -> None:
-                into(out, *operands)
-
-        else:
-
-            def compute(out: Array, operands: tuple[Any, ...]) -> None:
-                converted = (self._convert(x, to) for x, to in zip(operands, converts, strict=True))
-                out[...] = function(*converted)
-
+        compute = self.writing(function, converts)
         whole = grain.whole
         name = op.name
         ndarray = np.ndarray
@@ -318,6 +332,22 @@ class CpuClient(ArrayLibClient):
         fill(out, operands, compute, grain)
         return out
 
+    def fuses(self, op: Op | None, compute: DType) -> bool:
+        """All operations: what kernels do not compute as NumPy does, NumPy computes between them."""
+        return True
+
+    def fused(self, computation: Computation) -> KernelLoop | BlockLoop:
+        # The expressions of all operations take a while to load, and few programs fuse.
+        from numr.runtime.cpu.fused import compiler, fused_loop
+
+        key = (computation, compiler() is not None)
+        loop = self._fused.get(key)
+        if loop is None:
+            loop = self._fused[key] = fused_loop(self, computation)
+            if len(self._fused) > FUSED_KEPT:
+                self._fused.popitem(last=False)
+        return loop
+
     def cast(self, array: Array, dtype: DType) -> Array:
         return self._blockwise("astype", self._copy_one, (array,), dtype, CHEAP)
 
@@ -352,10 +382,50 @@ class CpuClient(ArrayLibClient):
         value: Array
         if not whole and axes:
             value = reduce_blocks(array, axes, keepdims, ufunc, compute, dtype, self.empty)
-        elif computes and array.size > PARTS_ABOVE and adds_one_by_one(array, axes):
+        elif (
+            computes
+            and array.size > PARTS_ABOVE
+            and adds_one_by_one(array.shape, axes, contiguous=array.flags.c_contiguous)
+        ):
             value = reduce_parts(array, axes, keepdims, ufunc, compute, dtype)
         else:
             value = ufunc.reduce(array, axis=axes, dtype=compute, keepdims=keepdims)
+        return self.as_array(value)
+
+    def reduce_fused(
+        self,
+        computation: Computation,
+        operands: Sequence[Any],
+        shape: tuple[int, ...],
+        kind: Reduction,
+        axes: tuple[int, ...],
+        keepdims: bool,
+        dtype: DType,
+    ) -> Array:
+        from numr.runtime.cpu.computed import Computed
+
+        ufunc, computes = _REDUCTIONS[kind]
+        result = computation.result_dtypes[0]
+        elements = Computed(self.fused(computation), operands, shape, result)
+        size = math.prod(shape)
+        if kind in (Reduction.ANY, Reduction.ALL):
+            # In whatever order.
+            block = REDUCTION_BLOCK if size > REDUCTION_BLOCK else 0
+        elif size > CHEAP.whole if computes else size * result.itemsize > EXTREMUM_BYTES:
+            block = REDUCTION_BLOCK
+        elif keeps_rows(elements, axes) and not (
+            computes and size > PARTS_ABOVE and adds_one_by_one(shape, axes, contiguous=True)
+        ):
+            # What reduce() does with one call of NumPy, which goes row by row as well.
+            block = ROWS_BLOCK
+        else:
+            block = 0
+        if not (block and axes and size):
+            whole = self.empty(shape, result)
+            self.fused(computation)(operands, [whole])
+            return self.reduce(kind, whole, axes, keepdims, dtype)
+        compute = dtype if computes else None
+        value = reduce_blocks(elements, axes, keepdims, ufunc, compute, dtype, self.empty, block)
         return self.as_array(value)
 
     def squared_distances(

@@ -2,13 +2,15 @@
 
 Each block leaves a partial result, and these are reduced in their turn. Blocks are of a fixed size, so that the same
 numbers are added in the same order whatever the number of threads. The partial results also make sums more exact.
+
+The elements may lie in an array or be computed block by block (:class:`Elements`); results are the same to the bit.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -19,7 +21,11 @@ from numr.runtime.cpu.threads import blocks, run_blocks
 __all__ = [
     "DISTANCES_BLOCK",
     "PARTS_ABOVE",
+    "REDUCTION_BLOCK",
+    "ROWS_BLOCK",
+    "Elements",
     "adds_one_by_one",
+    "keeps_rows",
     "reduce_blocks",
     "reduce_parts",
     "squared_distances",
@@ -28,14 +34,16 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 #: An index of an array's block, of slices.
 Key = tuple[slice, ...]
-#: Reduces the block of an array that a key selects over axes, which stay with length 1, into another array.
+#: Reduces a block, that of a key, over axes, which stay with length 1, into another array.
 Fold = Callable[[Array, Key, tuple[int, ...], Array], object]
 
 #: Makes an array of a shape and dtype.
 Empty = Callable[[tuple[int, ...], DType], Array]
 
-#: Elements in one block, which leaves one partial result: more than in elementwise work.
-REDUCTION_BLOCK: Final = 1 << 18
+#: Elements in one block, which leaves one partial result; where they are computed first, they stay in cache.
+REDUCTION_BLOCK: Final = 1 << 17
+#: Elements in one block of rows that are reduced each by itself, so that the size of blocks changes no result.
+ROWS_BLOCK: Final = 1 << 16
 #: Elements in one block of distances, which stay in cache between three passes.
 DISTANCES_BLOCK: Final = 1 << 16
 
@@ -46,11 +54,51 @@ _MANY_TERMS: Final = 1 << 11
 _PARTS: Final = 8
 
 
-def adds_one_by_one(array: Array, axes: tuple[int, ...]) -> bool:
+class Elements(Protocol):
+    """What is reduced."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Length of each axis."""
+
+    def block(self, key: Key) -> Array:
+        """The elements that a key selects. The array is as the block of the whole array would be, but for the size of
+        strides; it lasts until its thread asks for another.
+        """
+
+    def in_a_row(self) -> Elements | None:
+        """All elements along one axis, None where only a copy has them so."""
+
+    def outermost(self, axes: list[int]) -> int:
+        """The axis of the largest stride among some."""
+
+
+class Stored:
+    """The elements of an array."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        self.shape: tuple[int, ...] = array.shape
+
+    def block(self, key: Key) -> Array:
+        """A view."""
+        block: Array = self.array[key]
+        return block
+
+    def in_a_row(self) -> Stored | None:
+        """The array with one axis, if it is contiguous."""
+        return Stored(self.array.reshape(-1, order="A")) if self.array.flags.forc else None
+
+    def outermost(self, axes: list[int]) -> int:
+        """The axis of the largest stride."""
+        return max(axes, key=lambda i: abs(self.array.strides[i]))
+
+
+def adds_one_by_one(shape: tuple[int, ...], axes: tuple[int, ...], *, contiguous: bool) -> bool:
     """Whether NumPy adds many terms one after the other, not pairwise as along a contiguous last axis."""
-    if array.ndim - 1 in axes and array.flags.c_contiguous:
+    if contiguous and len(shape) - 1 in axes:
         return False
-    terms: int = math.prod([array.shape[i] for i in axes])
+    terms: int = math.prod([shape[i] for i in axes])
     return terms > _MANY_TERMS
 
 
@@ -82,20 +130,28 @@ def reduce_parts(
 
 
 def reduce_blocks(
-    array: Array,
+    elements: Array | Elements,
     axes: tuple[int, ...],
     keepdims: bool,
     ufunc: np.ufunc,
     compute: DType | None,
     dtype: DType,
     empty: Empty,
+    size: int = REDUCTION_BLOCK,
 ) -> Array:
     """``ufunc.reduce`` in blocks, computing in ``compute``, with a result of ``dtype`` that ``empty`` makes."""
 
-    def fold(array: Array, key: Key, axes: tuple[int, ...], target: Array) -> None:
-        ufunc.reduce(array[key], axis=axes, dtype=compute, keepdims=True, out=target)
+    def fold(block: Array, key: Key, axes: tuple[int, ...], target: Array) -> None:
+        ufunc.reduce(block, axis=axes, dtype=compute, keepdims=True, out=target)
 
-    return _in_blocks(array, axes, keepdims, fold, REDUCTION_BLOCK, ufunc, dtype, empty)
+    if isinstance(elements, np.ndarray):
+        elements = Stored(elements)
+    return _in_blocks(elements, axes, keepdims, fold, size, ufunc, dtype, empty)
+
+
+def keeps_rows(elements: Elements, axes: tuple[int, ...]) -> bool:
+    """Whether blocks leave results of their own, not partial ones."""
+    return len(axes) < len(elements.shape) and _split_axis(elements) not in axes
 
 
 def squared_distances(
@@ -105,18 +161,19 @@ def squared_distances(
     if center.size == 1:
         center = center.reshape(())
 
-    def fold(array: Array, key: Key, axes: tuple[int, ...], target: Array) -> None:
+    def fold(block: Array, key: Key, axes: tuple[int, ...], target: Array) -> None:
         split = len(key) - 1
         near = center[key] if center.ndim and center.shape[split] > 1 else center
-        distance = np.subtract(array[key], near)
+        distance = np.subtract(block, near)
         np.multiply(distance, distance, out=distance)
         np.add.reduce(distance, axis=axes, keepdims=True, out=target)
 
-    return _in_blocks(array, axes, keepdims, fold, DISTANCES_BLOCK, np.add, array.dtype, empty)
+    elements = Stored(array)
+    return _in_blocks(elements, axes, keepdims, fold, DISTANCES_BLOCK, np.add, array.dtype, empty)
 
 
 def _in_blocks(
-    array: Array,
+    elements: Elements,
     axes: tuple[int, ...],
     keepdims: bool,
     fold: Fold,
@@ -126,20 +183,22 @@ def _in_blocks(
     empty: Empty,
 ) -> Array:
     """Reduce blocks of about ``size`` elements by ``fold``, and partial results by ``combine``."""
-    kept = tuple(1 if i in axes else n for i, n in enumerate(array.shape))
-    shape = kept if keepdims else tuple(n for i, n in enumerate(array.shape) if i not in axes)
-    if len(axes) == array.ndim and array.flags.forc:
-        array, axes, kept = array.reshape(-1, order="A"), (0,), (1,)
-    axis = _outermost(array)
-    length = array.shape[axis]
-    parts = blocks(length, array.size // length, size)
+    whole = elements.shape
+    kept = tuple(1 if i in axes else n for i, n in enumerate(whole))
+    shape = kept if keepdims else tuple(n for i, n in enumerate(whole) if i not in axes)
+    row = elements.in_a_row() if len(axes) == len(whole) else None
+    if row is not None:
+        elements, axes, kept = row, (0,), (1,)
+    axis = _split_axis(elements)
+    length = elements.shape[axis]
+    parts = blocks(length, math.prod(elements.shape) // length, size)
     leading = (slice(None),) * axis
     if axis not in axes:
         result = empty(kept, dtype)
 
         def into_result(part: slice) -> None:
             key = (*leading, part)
-            fold(array, key, axes, result[key])
+            fold(elements.block(key), key, axes, result[key])
 
         run_blocks(into_result, parts)
         return result.reshape(shape)
@@ -147,16 +206,17 @@ def _in_blocks(
     partial = np.empty((*kept[:axis], len(parts), *kept[axis + 1 :]), dtype)
 
     def into_partial(part: slice) -> None:
+        key = (*leading, part)
         place = part.start // step
-        fold(array, (*leading, part), axes, partial[(*leading, slice(place, place + 1))])
+        fold(elements.block(key), key, axes, partial[(*leading, slice(place, place + 1))])
 
     run_blocks(into_partial, parts)
     total: Array = combine.reduce(partial, axis=axis, dtype=dtype)
     return np.asarray(total).reshape(shape)
 
 
-def _outermost(array: Array) -> int:
+def _split_axis(elements: Elements) -> int:
     """The axis of the largest stride among those long enough to be split."""
-    long = [i for i, n in enumerate(array.shape) if n >= MANY]
-    candidates = long or [max(range(array.ndim), key=lambda i: array.shape[i])]
-    return max(candidates, key=lambda i: abs(array.strides[i]))
+    shape = elements.shape
+    long = [i for i, n in enumerate(shape) if n >= MANY]
+    return elements.outermost(long or [max(range(len(shape)), key=lambda i: shape[i])])

@@ -330,6 +330,11 @@ class _Text:
         self._do("%length = sub i64 %stop, %start")
         self._do(f"%over = srem i64 %length, {self.lanes}")
         self._do("%whole = sub i64 %length, %over")
+        #: Where the whole vectors of the row end.
+        self.ends: dict[int, str] = {}
+        for array in self.moving:
+            distance = self._put(f"mul i64 %whole, {self.step[array.number]}")
+            self.ends[array.number] = self._moved(self.start[array.number], distance)
         self._do("%any.whole = icmp sgt i64 %whole, 0")
         self._do("br i1 %any.whole, label %main, label %remaining")
         self.row_block = self.printer.block
@@ -341,12 +346,8 @@ class _Text:
         self._do("br i1 %any.over, label %fill, label %row.end")
         sources = [a for a in self.moving if not a.is_result]
         self._block("fill")
-        ends = {}
-        for array in self.moving:
-            distance = self._put(f"mul i64 %whole, {self.step[array.number]}")
-            ends[array.number] = self._moved(self.start[array.number], distance)
         self._do("br label %fill.one")
-        self._copy("fill", sources, ends, into_buffers=True, after="main")
+        self._copy("fill", sources, into_buffers=True, after="main")
         self._block("main")
         for array in self.moving:
             n = array.number
@@ -361,11 +362,8 @@ class _Text:
         self._phi("%in.row", "i1", ("true", self.row_block), ("false", "fill.end"))
         self._phi("%stream", "i1", (self.streamed, self.row_block), ("false", "fill.end"))
         self._do("br label %vector")
-        self.ends = ends
 
-    def _copy(
-        self, name: str, arrays: list[Array], ends: dict[int, str], into_buffers: bool, after: str
-    ) -> None:
+    def _copy(self, name: str, arrays: list[Array], into_buffers: bool, after: str) -> None:
         """A loop that copies the elements that are left to buffers, or back."""
         self._block(f"{name}.one")
         index = f"%{name}.index"
@@ -373,7 +371,7 @@ class _Text:
         for array in arrays:
             n = array.number
             offset = self._put(f"mul i64 {index}, {self.step[n]}")
-            there = self._moved(ends[n], offset)
+            there = self._moved(self.ends[n], offset)
             here = self._put(f"getelementptr {array.memory}, ptr %buffer{n}, i64 {index}")
             source, target = (there, here) if into_buffers else (here, there)
             value = self._put(f"load {array.memory}, ptr {source}, align {array.size}")
@@ -464,7 +462,7 @@ class _Text:
         self._do("br i1 %in.row, label %remaining, label %drain")
         self._block("drain")
         self._do("br label %drain.one")
-        self._copy("drain", self.outputs, self.ends, into_buffers=False, after="row.end")
+        self._copy("drain", self.outputs, into_buffers=False, after="row.end")
         self._block("row.end")
         self._do("%row.next = add i64 %row, 1")
         self._do("br label %rows")
