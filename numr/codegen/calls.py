@@ -12,10 +12,13 @@ from numr.codegen.elementwise import Complex, Operand, convert, expression
 from numr.dtypes import DType, Kind
 from numr.ir.ops import SELECT, Op, Signature
 
-__all__ = ["Call", "Formula", "call_of", "taken"]
+__all__ = ["Call", "Express", "Formula", "call_of", "taken"]
 
 #: Makes the expression of the result from those of the operands.
 Formula: TypeAlias = Callable[..., Operand]
+
+#: Makes the expression of an operation that computes in a dtype from those of its operands, as ``expression`` does.
+Express: TypeAlias = Callable[..., Operand]
 
 
 class Call(NamedTuple):
@@ -39,7 +42,9 @@ class Call(NamedTuple):
     formula: Formula
 
 
-def call_of(op: Op, kinds: tuple[Kind, ...], signature: Signature) -> Call:
+def call_of(
+    op: Op, kinds: tuple[Kind, ...], signature: Signature, express: Express = expression
+) -> Call:
     """The call of an operation with operands of given dtypes and scalar types.
 
     Examples
@@ -63,7 +68,7 @@ def call_of(op: Op, kinds: tuple[Kind, ...], signature: Signature) -> Call:
             taken(x, source, target)
             for x, (source, _), target in zip(operands, sources, computed, strict=True)
         ]
-        return expression(op, compute, *converted)
+        return express(op, compute, *converted)
 
     return Call(sources, computed, result, formula)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from numr import dtypes as dt
-from numr.codegen.calls import taken
+from numr.codegen.calls import Express, taken
 from numr.codegen.elementwise import Operand, expression
 from numr.ir.fused import Computation
 from numr.ir.ops import SELECT
@@ -13,10 +13,12 @@ from numr.ir.ops import SELECT
 __all__ = ["expressions"]
 
 
-def expressions(computation: Computation, operands: Sequence[Operand]) -> list[Operand]:
+def expressions(
+    computation: Computation, operands: Sequence[Operand], express: Express = expression
+) -> list[Operand]:
     """The expressions of a computation's results, from those of its sources.
 
-    They are the expressions that the operations have by themselves, put into one another.
+    They are the expressions that the operations have by themselves, as ``express`` gives them, put into one another.
 
     Examples
     --------
@@ -43,5 +45,5 @@ def expressions(computation: Computation, operands: Sequence[Operand]) -> list[O
         if step.op is None:
             values.append(taken(arguments[0], compute, result))
         else:
-            values.append(expression(step.op, compute, *arguments))
+            values.append(express(step.op, compute, *arguments))
     return [values[value] for value in computation.results]

@@ -132,7 +132,11 @@ class RuntimeClient(ABC, Generic[A]):
         ------
         BackendLimitation
             If ``numr.config.allow_host_operations`` is false.
+        CaptureError
+            If the calling thread captures a graph on the device.
         """
+        if self.recorder is not None and self.recorder.here() is self.recorder:
+            self.recorder.on_host(name)
         if not config.allow_host_operations:
             raise BackendLimitation(
                 self.runtime.name(),

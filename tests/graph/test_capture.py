@@ -338,7 +338,7 @@ READS = {
     "format": lambda xp, x: f"{x[0]:.2f}",
     "to_numpy": lambda xp, x: x.to_numpy(),
     "pickle": lambda xp, x: x.__reduce_ex__(5),
-    "__dlpack__": lambda xp, x: x.__dlpack__(),
+    "__dlpack__": lambda xp, x: x.__dlpack__(dl_device=(1, 0)),
     "mask": lambda xp, x: x[x > 0],
     "nonzero": lambda xp, x: xp.nonzero(x),
     "unique_values": lambda xp, x: xp.unique_values(x),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from numr.runtime.wgpu.creation import Creation
 from numr.runtime.wgpu.exchange import Exchange
 from numr.runtime.wgpu.factorizations import Factorizations
+from numr.runtime.wgpu.fused import Fusion
 from numr.runtime.wgpu.indexing import Indexing
 from numr.runtime.wgpu.moving import Moving
 from numr.runtime.wgpu.products import Products
@@ -19,6 +20,7 @@ __all__ = ["WgpuClient"]
 class WgpuClient(
     Creation,
     Moving,
+    Fusion,
     Products,
     Reductions,
     Selection,

@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, Any
 from numr import dtypes as dt
 from numr.codegen import expr as ex
 from numr.codegen.calls import Formula, call_of
-from numr.codegen.elementwise import Complex, Operand
+from numr.codegen.elementwise import Complex, Operand, expression
 from numr.codegen.expr import F32, U32, Expr
 from numr.dtypes import DType, Kind
 from numr.ir.ops import SELECT, Op, Signature
 from numr.layout import broadcast_shapes
 from numr.runtime.storage import DeviceArray
-from numr.runtime.wgpu import texts
 from numr.runtime.wgpu.pointwise import Pointwise
 
 if TYPE_CHECKING:
     from numr.runtime.wgpu.launch import DeviceContext
 
-__all__ = ["Elementwise", "choice_of_bits", "of_operation"]
+__all__ = ["Elementwise", "express", "of_operation"]
 
 
 class Elementwise(Pointwise):
@@ -101,15 +100,18 @@ def of_operation(
     context: DeviceContext, op: Op, kinds: tuple[Kind, ...], signature: Signature
 ) -> Elementwise:
     """An operation of the op table for operands of given dtypes and scalar types."""
-    call = call_of(op, kinds, signature)
-    formula = call.formula
-    if op is SELECT and call.result in (dt.float32, dt.complex64):
-        formula = _choice(call.sources, call.computed)
-    return Elementwise(context, op.name, call.sources, call.result, formula)
+    call = call_of(op, kinds, signature, express)
+    return Elementwise(context, op.name, call.sources, call.result, call.formula)
 
 
-def choice_of_bits(condition: Operand, x: Operand, y: Operand) -> Operand:
-    """``where`` of floats as one of their bits: where a device flushes subnormal floats, a choice does as well."""
+def express(op: Op, compute: DType, *operands: Operand) -> Operand:
+    """The expression of an operation.
+
+    ``where`` of floats is one of their bits: where a device flushes subnormal floats, a choice does as well.
+    """
+    if op is not SELECT or compute not in (dt.float32, dt.complex64):
+        return expression(op, compute, *operands)
+    condition, x, y = operands
     assert isinstance(condition, Expr)
     if isinstance(x, Complex):
         assert isinstance(y, Complex)
@@ -121,18 +123,6 @@ def choice_of_bits(condition: Operand, x: Operand, y: Operand) -> Operand:
 
 def _chosen(condition: Expr, x: Expr, y: Expr) -> Expr:
     return ex.bitcast(ex.select(condition, ex.bitcast(x, U32), ex.bitcast(y, U32)), F32)
-
-
-def _choice(sources: Sequence[tuple[DType, bool]], computed: Sequence[DType]) -> Formula:
-    def formula(*operands: Operand) -> Operand:
-        return choice_of_bits(
-            *(
-                texts.taken(value, source, target)
-                for value, (source, _), target in zip(operands, sources, computed, strict=True)
-            )
-        )
-
-    return formula
 
 
 def _in_fortran_order(arrays: Sequence[DeviceArray], shape: tuple[int, ...]) -> bool:

@@ -43,8 +43,9 @@ class Operations(Families):
         self, op: Op, kinds: tuple[Kind, ...], operands: tuple[Any, ...], target: DeviceArray
     ) -> None:
         operation = self.operation(op, kinds)
-        if not operation.fill(operands, target):
-            self.assign(target, operation(*operands))
+        loop = comparing(op, kinds, self.signature(op, kinds).compute, operation, self.full)
+        if loop is not operation or not operation.fill(operands, target):
+            self.assign(target, loop(*operands))
 
     def operation(self, op: Op, kinds: tuple[Kind, ...]) -> Elementwise:
         """The kernels of an operation for operands of given dtypes and scalar types."""

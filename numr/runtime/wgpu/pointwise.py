@@ -105,14 +105,20 @@ class Pointwise:
         if planned is not None and planned.plan.opened is self.context.table.opened:
             self._again(planned, operands, arrays, outs)
             return True
-        if any(overlaps(array, out) for array in arrays for out in outs):
-            return False
         if not all(map(self._can_be_written, outs, whole)):
+            return False
+        if any(overlaps(array, out) for array in arrays for out in outs):
             return False
         planned = self._run(operands, arrays, outs, fresh=whole)
         if planned is not None:
             self._keep(key, planned)
         return True
+
+    def takes(self, operands: Sequence[Any], out: DeviceArray) -> bool:
+        """Whether :meth:`write` can write into an array."""
+        return self._can_be_written(out, is_whole(out)) and not any(
+            overlaps(operands[i], out) for i in self._arrays
+        )
 
     def _can_be_written(self, out: DeviceArray, is_whole: bool) -> bool:
         """Whether each invocation can write its elements of an array."""
