@@ -30,6 +30,8 @@ __all__ = ["cosh", "exp", "exp2", "exp_of_pair", "expm1", "sinh", "tanh"]
 
 #: Beyond these exponents every result is zero, or infinite.
 _LIMIT = {"f32": 110.0, "f64": 760.0}
+#: Up to these every result is a normal number, and so are powers of two next to it.
+_NORMAL = {"f32": 86.0, "f64": 708.0}
 
 
 class Reduced(NamedTuple):
@@ -79,8 +81,13 @@ def reduced_exp_value(f: Format, x: Expr, low: Expr | None = None) -> tuple[Expr
 def exp(x: Expr) -> Expr:
     """``e**x``."""
     f = format_of(x)
-    significand, k = reduced_exp_value(f, clamp(f, x))
-    return ex.select(is_nan(x), x, f.scaled(significand, k))
+    # By its bits, so that NaN is among what is unusual.
+    size = f.bits(x) & (f.sign_bit - 1)
+    unusual = size > f.bits(f.number(_NORMAL[f.type.name]))
+    significand, k = reduced_exp_value(f, ex.rarely(unusual, clamp(f, x), x))
+    # The exponent of a normal result is that of the significand and the power added.
+    usual = f.from_bits(f.bits(significand) + (k << f.mantissa))
+    return ex.rarely(unusual, ex.select(is_nan(x), x, f.scaled(significand, k)), usual)
 
 
 @float_function

@@ -126,14 +126,14 @@ def _reduce_large(f: Format, x: Expr) -> Angle:
 
 
 def reduce(f: Format, x: Expr) -> Angle:
-    """The nearest multiple of a quarter turn and the remainder, for any finite angle."""
+    """The nearest multiple of a quarter turn and the remainder, which is NaN for what is not finite."""
     near, far = _reduce_moderate(f, x), _reduce_large(f, x)
-    large = ex.absolute(x) > _MODERATE[f.type.name]
+    # By its bits, so that NaN is among what is large.
+    large = (f.bits(x) & (f.sign_bit - 1)) > f.bits(f.number(_MODERATE[f.type.name]))
+    rest = ex.select(is_finite(x), far.rest.hi, f.nan)
     return Angle(
         ex.rarely(large, far.quadrant, near.quadrant),
-        Pair(
-            ex.rarely(large, far.rest.hi, near.rest.hi), ex.rarely(large, far.rest.lo, near.rest.lo)
-        ),
+        Pair(ex.rarely(large, rest, near.rest.hi), ex.rarely(large, far.rest.lo, near.rest.lo)),
     )
 
 
@@ -174,11 +174,7 @@ def sin_cos(x: Expr, low: Expr | None = None) -> tuple[Expr, Expr]:
     sin_value = _negated_where(f, quadrant >> 1, ex.select(odd, cosine, sine))
     cos_value = _negated_where(f, (quadrant + 1) >> 1, ex.select(odd, sine, cosine))
     tiny = ex.absolute(x) < 2.0 ** -(f.precision // 2 + 2)
-    finite = is_finite(x)
-    return (
-        ex.select(finite, ex.select(tiny, x, sin_value), f.nan),
-        ex.select(finite, cos_value, f.nan),
-    )
+    return ex.select(tiny, x, sin_value), cos_value
 
 
 @float_function
@@ -205,4 +201,4 @@ def tan(x: Expr) -> Expr:
     below = Pair(ex.select(odd, s.hi, c.hi), ex.select(odd, s.lo, c.lo))
     ratio = _negated_where(f, quadrant & 1, over(above, below).hi)
     tiny = ex.absolute(x) < 2.0 ** -(f.precision // 2 + 2)
-    return ex.select(is_finite(x), ex.select(tiny, x, ratio), f.nan)
+    return ex.select(tiny, x, ratio)
