@@ -1,7 +1,7 @@
 """Kernels that work element by element: formulas on arrays of any strides and on scalars, with any number of results.
 
-Small formulas have a kernel that works on four neighbouring elements at once, for arrays that all lie in C order. The
-other kernel takes any strides.
+Small formulas have a kernel that works on four neighbouring elements at once, for results in C order and operands that
+lie likewise or are broadcast. The other kernel takes any strides.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from numr.dtypes import DType
 from numr.layout import Layout
 from numr.runtime.storage import DeviceArray
 from numr.runtime.wgpu import scalars, texts, vectors
+from numr.runtime.wgpu.grouping import Grouping
 from numr.runtime.wgpu.pointwise_texts import Formulas, Prepared, Texts
 from numr.runtime.wgpu.ranges import is_whole, overlaps
 from numr.runtime.wgpu.texts import Walk
@@ -27,9 +28,7 @@ __all__ = ["Planned", "Pointwise"]
 _MOST: Final = 1 << 31
 #: Plans that are kept.
 _KEPT: Final = 256
-#: Up to this many operations, a kernel has the formulas for four elements: more text takes longer to compile, most of
-#: all by software adapters.
-_SMALL_FOR_SOFTWARE: Final = 64
+#: Up to this many operations, a kernel has the formulas for four elements: more text takes longer to compile.
 _SMALL: Final = 512
 
 
@@ -161,47 +160,44 @@ class Pointwise:
         """
         if not outs[0].size:
             return None
-        shape, context = outs[0].shape, self.context
+        context, shape = self.context, outs[0].shape
         handles = {out.storage.handle for out in outs}
         aliased = any(array.storage.handle in handles for array in arrays)
-        if (
-            all(fresh)
-            and self._has_buffers
-            and self._texts.size <= (_SMALL_FOR_SOFTWARE if context.is_cpu else _SMALL)
-            and all(array.shape == shape and array.layout.is_contiguous for array in arrays)
-        ):
-            starts = [context.aligned_start(array) for array in (*arrays, *outs)]
-            if None not in starts:
-                return self._run_flat(operands, arrays, outs, starts, aliased)
+        if all(fresh) and self._has_buffers and self._texts.size <= _SMALL:
+            grouping = Grouping.of(context, arrays, shape, self.name)
+            fits = all(map(context.fits, outs))
+            if grouping is not None and (fits or not grouping.rank):
+                return self._run_grouped(operands, arrays, outs, grouping, aliased)
         return self._run_strided(operands, arrays, outs, fresh=fresh, aliased=aliased)
 
-    def _run_flat(
+    def _run_grouped(
         self,
         operands: Sequence[Any],
         arrays: Sequence[DeviceArray],
         outs: Sequence[DeviceArray],
-        starts: Sequence[Any],
+        grouping: Grouping,
         aliased: bool,
     ) -> Planned | None:
-        prepared = self._texts.flat(aliased)
-        buffers = [self.context.buffer(array, self.name) for array in (*arrays, *outs)]
+        context = self.context
+        prepared = self._texts.grouped(grouping.modes, grouping.rank, aliased=aliased)
+        known = (*grouping.bindings, *[None] * len(outs))
         # Writes go on to the end of the last piece, reads beyond a binding find something else.
         units = [16] * len(arrays) + [64] * len(outs)
         size = outs[0].size
-        step = self._step(max(self._itemsizes))
+        step = self._step(max(self._itemsizes)) if grouping.rank == 0 else size
         planned = None
         for first in range(0, size, step):
             count = min(step, size - first)
-            groups, row = self.context.grid(-(-count // vectors.WIDTH))
+            groups, row = context.grid(-(-count // vectors.WIDTH))
             bindings = []
-            for buffer, begin, itemsize, unit in zip(
-                buffers, starts, self._itemsizes, units, strict=True
-            ):
-                start = begin + first * itemsize
-                end = start + count * itemsize
-                bindings.append((buffer, start, (end + unit - 1 & -unit) - start))
-            head = (0, count, row, first)
-            planned = self._first(prepared, bindings, (head, ()), groups, operands, outs)
+            for array, binding, unit in zip((*arrays, *outs), known, units, strict=True):
+                if binding is None:
+                    start = (array.offset + first) * array.itemsize
+                    end = start + count * array.itemsize + unit - 1 & -unit
+                    binding = (context.buffer(array, self.name), start, end - start)
+                bindings.append(binding)
+            numbers = (0, count, row, first), grouping.tail
+            planned = self._first(prepared, bindings, numbers, groups, operands, outs)
         return planned if size <= step else None
 
     def _first(

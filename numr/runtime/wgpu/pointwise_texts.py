@@ -12,6 +12,7 @@ from numr.codegen.elementwise import Operand, operand
 from numr.codegen.expr import Expr
 from numr.dtypes import DType
 from numr.runtime.wgpu import scalars, texts, vectors
+from numr.runtime.wgpu.grouping import SAME, SIDE_BY_SIDE
 from numr.runtime.wgpu.pipelines import KernelText
 from numr.runtime.wgpu.texts import Parameters, Walk
 
@@ -137,34 +138,53 @@ class Texts:
     def _parameters(self, words: int) -> Parameters:
         return Parameters("count", "row", "first", words=self._code.words + words)
 
-    def flat(self, aliased: bool) -> Prepared:
-        """The kernel for arrays in C order that start where their bindings do; it writes whole pieces.
+    def grouped(self, modes: str, rank: int, *, aliased: bool) -> Prepared:
+        """The kernel for four neighbouring elements of results in C order; it writes whole pieces.
+
+        Its own parameters are the tail of the grouping.
 
         Parameters
         ----------
+        modes, rank
+            As of :class:`numr.runtime.wgpu.grouping.Grouping`.
         aliased : bool
             Whether an operand may be in a result's buffer.
         """
-        found = self._made.get((aliased,))
+        key = (modes, rank, aliased)
+        found = self._made.get(key)
         if found is None:
-            found = self._made[aliased,] = self._make_flat(aliased)
+            found = self._made[key] = self._make_grouped(modes, rank, aliased)
         return found
 
-    def _make_flat(self, aliased: bool) -> Prepared:
+    def _make_grouped(self, modes: str, rank: int, aliased: bool) -> Prepared:
         width, code = vectors.WIDTH, self._code
-        params = self._parameters(0)
-        buffers = [
-            vectors.source(f"p{i}", self._sources[i][0], writable=aliased) for i in code.arrays
-        ]
+        count = len(modes)
+        starts = code.words
+        words = (1 + count) * rank
+        if rank or SAME in modes:
+            words += count
+        params = self._parameters(words)
         lines = [f"if ({width}u * i >= params.count) {{ return; }}"]
-        for i in code.arrays:
-            lines += vectors.loads(f"v{i}", self._sources[i][0], f"p{i}", "i")
+        if rank:
+            lines += Walk.text(rank, count, "i", starts + count, indent="").splitlines()
+        buffers, elements = [], []
+        for n, (i, mode) in enumerate(zip(code.arrays, modes, strict=True)):
+            dtype, start = self._sources[i][0], Parameters.word(starts + n)
+            place = f"({start} + at{n})" if rank else "i" if mode == SIDE_BY_SIDE else start
+            make = vectors.source if mode == SIDE_BY_SIDE else texts.source
+            buffers.append(make(f"p{i}", dtype, writable=aliased))
+            if mode == SIDE_BY_SIDE:
+                lines += vectors.loads(f"v{i}", dtype, f"p{i}", place)
+            else:
+                lines += texts.load(f"x{i}", dtype, f"p{i}", place)
+            elements.append((i, dtype, mode))
         for lane in range(width):
             arguments = [f"params.first + {width}u * i + {lane}u"]
-            for i in code.arrays:
-                dtype, name = self._sources[i][0], f"x{i}l{lane}"
-                piece = vectors.element(f"v{i}", dtype, lane)
-                lines += texts.unpacked(name, dtype, piece, f"{lane}u")
+            for i, dtype, mode in elements:
+                name = f"x{i}" if mode == SAME else f"x{i}l{lane}"
+                if mode == SIDE_BY_SIDE:
+                    piece = vectors.element(f"v{i}", dtype, lane)
+                    lines += texts.unpacked(name, dtype, piece, f"{lane}u")
                 arguments += parts(name, dtype)
             lines.append(f"let r{lane} = element({', '.join(arguments)});")
         made = [code.picked(f"r{lane}") for lane in range(width)]
@@ -173,9 +193,8 @@ class Texts:
             buffers.append(vectors.target(f"out{k}", dtype))
         body = "".join(f"    {line}\n" for line in lines)
         text = f"{params.text}{code.text}{texts.invocation()}{body}}}\n"
-        return Prepared(
-            KernelText(text, tuple(buffers), params.size), params.packer(code.formats).pack
-        )
+        formats = f"{code.formats}{words}I"
+        return Prepared(KernelText(text, tuple(buffers), params.size), params.packer(formats).pack)
 
     def strided(
         self, rank: int, slots: tuple[int, ...], *, fresh: tuple[bool, ...], aliased: bool
