@@ -22,7 +22,7 @@ from numr.ir.fused import Computation, Source, Step
 from numr.ir.ops import OPS, Signature
 from numr.runtime import client_of
 from numr.runtime.cpu import fused as fused_module
-from numr.runtime.cpu.fused import BLOCK, BlockLoop
+from numr.runtime.cpu.fused import BLOCK_BYTES, BlockLoop
 from numr.runtime.cpu.jit import host as host_module
 from numr.runtime.cpu.jit.compiler import Compiler
 from numr.runtime.cpu.jit.host import compiling_host, host
@@ -33,6 +33,9 @@ from tests.parity.support import anything
 CLIENT = client_of("cpu")
 F64 = Signature(dt.float64, dt.float64)
 needs_compiler = pytest.mark.skipif(host() is None, reason=str(compiling_host()))
+
+#: Elements of a block of float64.
+BLOCK = BLOCK_BYTES // 8
 
 #: Computed by numr's expressions in kernels and by NumPy otherwise.
 TRANSCENDENTAL = {

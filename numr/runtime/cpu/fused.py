@@ -28,14 +28,14 @@ from numr.runtime.cpu.threads import run_blocks
 if TYPE_CHECKING:
     from numr.runtime.cpu.client import CpuClient
 
-__all__ = ["BLOCK", "BlockLoop", "compiler", "fused_loop"]
+__all__ = ["BLOCK_BYTES", "BlockLoop", "compiler", "fused_loop"]
 
 Array = np.ndarray[Any, Any]
 #: Selects a block of arrays that have one shape, or are a single element.
 Key = tuple[slice, ...]
 
-#: Elements of a block: the few arrays that a computation needs at a time fit into the second cache.
-BLOCK: Final = 1 << 14
+#: Bytes of a block of the largest elements: the few that a computation needs at a time fit into the second cache.
+BLOCK_BYTES: Final = 1 << 18
 
 
 @cache
@@ -134,6 +134,8 @@ class BlockLoop:
     def __init__(self, client: CpuClient, stages: Stages, compiles: Compiler | None) -> None:
         self._sources = stages.sources
         self._dtypes = stages.dtypes
+        #: Elements of a block.
+        self.block = BLOCK_BYTES // max(dtype.itemsize for dtype in stages.dtypes)
         self._results = stages.results
         self._runs = [self._prepared(client, stage, compiles) for stage in stages.stages]
         array_sources = {i for i, source in enumerate(stages.sources) if source.is_array}
@@ -253,7 +255,7 @@ class BlockLoop:
         shared = any(np.may_share_memory(x, y) for x in arrays for y in results)
         store = self._shared if shared else self._apart
         values, targets = _alike(list(operands), list(results))
-        keys = _blocks(targets[0].shape, BLOCK)
+        keys = _blocks(targets[0].shape, self.block)
 
         def body(part: slice) -> None:
             self._block(keys[part.start], values, targets, store)
@@ -279,7 +281,7 @@ class BlockLoop:
         """Arrays of a block's shape in the scratch memory of the thread, one for each value that has a slot."""
         starts = [0]
         for size in store.sizes:
-            starts.append(starts[-1] + size * BLOCK)
+            starts.append(starts[-1] + size * self.block)
         memory = _scratch.reserve(starts[-1])
         known = _scratch.views.setdefault(self, {})
         key = (store is self._shared, shape)

@@ -29,6 +29,13 @@ _VECTORS: Final = 2
 ALIGNMENT: Final = 64
 
 
+#: So many bytes ahead operands are fetched. Processors look ahead too, but not far enough while they compute a lot.
+_AHEAD: Final = 2048
+_LINE: Final = 64
+
+_PREFETCH: Final = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
+
+
 class Walk(Enum):
     """How an array is walked along a row."""
 
@@ -183,7 +190,7 @@ class _Text:
         self._body()
         self._row_end()
         body = "\n".join(self.lines)
-        declarations = "\n".join(self.printer.declarations)
+        declarations = "\n".join((_PREFETCH, *self.printer.declarations))
         return (
             f"define void @{NAME}(ptr %p, i64 %row.start, i64 %row.stop, i64 %start, i64 %stop) #0 {{\n"
             f"{body}\n}}\n{declarations}\nattributes #0 = {{ {attributes} }}\n{METADATA}!1 = !{{i32 1}}\n"
@@ -417,6 +424,11 @@ class _Text:
                         f"insertelement {vector} {value}, {array.memory} {one}, i64 {lane}"
                     )
             self.printer.variables[str(x.value)] = self._held(value, array.dtype)
+        for array, _ in self.inputs:
+            if array.walk is Walk.UNIT:
+                for line in range(0, lanes * array.size, _LINE):
+                    ahead = self._moved(address[array.number], str(_AHEAD + line))
+                    self._do(f"call void @llvm.prefetch.p0(ptr {ahead}, i32 0, i32 3, i32 1)")
         self._emit(self.roots)
         values = [
             self._given(self.printer.text[root], array.dtype)
