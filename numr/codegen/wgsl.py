@@ -17,7 +17,7 @@ from typing import Final
 from numr.codegen.expr import Expr, Scalar, constant_value
 from numr.codegen.schedule import BracedSchedule
 
-__all__ = ["Code", "code", "constant", "prelude", "type_name"]
+__all__ = ["Code", "barrier", "code", "constant", "prelude", "type_name"]
 
 _BARRIERS: Final = {"f32": "L", "f64": "LD"}
 _SUFFIXES: Final = {"i32": "i", "u32": "u", "i64": "li", "u64": "lu"}
@@ -182,6 +182,12 @@ def code(
         tuple(printer.text[root] for root in roots),
         frozenset(types | {"u64"} if "f64" in types else types),
     )
+
+
+def barrier(node: Expr, text: str) -> str:
+    """The text of a result, such that compilers do not simplify arithmetic with it; one of f16 as it is."""
+    known = _is_computed(node) and node.type.name in _BARRIERS
+    return f"{_BARRIERS[node.type.name]}({text})" if known else text
 
 
 def _is_computed(node: Expr) -> bool:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numr.runtime.wgpu.launch import DeviceContext
     from numr.runtime.wgpu.queue import Binding
 
-__all__ = ["SAME", "SIDE_BY_SIDE", "Grouping"]
+__all__ = ["SAME", "SIDE_BY_SIDE", "Grouping", "words_of"]
 
 #: Where an operand's elements are that belong to four neighbours of the result.
 SIDE_BY_SIDE: Final = "v"
@@ -89,3 +89,9 @@ class Grouping(NamedTuple):
         walk = Walk(tuple(lengths), [tuple(own) for own in steps])
         tail = tuple(number & 0xFFFFFFFF for number in (*places, *walk.packed()))
         return cls(modes, walk.rank, tuple(binding for binding, _ in bounds), tail)
+
+
+def words_of(modes: str, rank: int) -> int:
+    """Words in the tail of a grouping."""
+    starts = len(modes) if rank or SAME in modes else 0
+    return starts + rank * (1 + len(modes))

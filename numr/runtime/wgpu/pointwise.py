@@ -13,8 +13,9 @@ from numr.dtypes import DType
 from numr.layout import Layout
 from numr.runtime.storage import DeviceArray
 from numr.runtime.wgpu import scalars, texts, vectors
+from numr.runtime.wgpu.formulas import Formulas
 from numr.runtime.wgpu.grouping import Grouping
-from numr.runtime.wgpu.pointwise_texts import Formulas, Prepared, Texts
+from numr.runtime.wgpu.pointwise_texts import Prepared, Texts
 from numr.runtime.wgpu.ranges import is_whole, overlaps
 from numr.runtime.wgpu.texts import Walk
 
