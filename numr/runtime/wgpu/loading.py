@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from numr.runtime.wgpu import texts, vectors, windows
 from numr.runtime.wgpu.folding import VALUE, Fold
 from numr.runtime.wgpu.lines import WIDTH
 from numr.runtime.wgpu.pipelines import StorageBuffer
-from numr.runtime.wgpu.windows import Pattern
+from numr.runtime.wgpu.windows import Pattern, Windows
 
-__all__ = ["Loads"]
+if TYPE_CHECKING:
+    from numr.runtime.storage import DeviceArray
+    from numr.runtime.wgpu.launch import DeviceContext
+
+__all__ = ["Elements", "Loads"]
 
 #: Loads that an invocation has under way at most, and their bytes.
 _AT_ONCE: Final = 8
 _BYTES_AT_ONCE: Final = 64
 
 
-class Loads(NamedTuple):
+@dataclass(frozen=True)
+class Loads:
     """What a kernel loads: elements, four elements, or values that another kernel left.
 
     Attributes
@@ -49,8 +55,24 @@ class Loads(NamedTuple):
         count = _BYTES_AT_ONCE // (itemsize * (WIDTH if self.wide else 1))
         return max(min(count, 2 if software else _AT_ONCE), 1)
 
-    def source(self) -> tuple[tuple[StorageBuffer, ...], str]:
-        """The buffers of the source, and a function that reads from them where there is one."""
+    @property
+    def words(self) -> int:
+        """How many words of parameters the loads take."""
+        return 0
+
+    @property
+    def types(self) -> frozenset[str]:
+        """The types of expressions that the functions of :meth:`source` have."""
+        return frozenset()
+
+    def source(self, start: int = 0) -> tuple[tuple[StorageBuffer, ...], str]:
+        """The buffers of the source, and the functions that read from them where there are any.
+
+        Parameters
+        ----------
+        start : int
+            The first word of the parameters' array that belongs to the loads.
+        """
         if self.wide:
             return (vectors.source("source0", self.fold.source),), ""
         type = VALUE if self.of_values else texts.memory_type(self.fold.source)
@@ -85,3 +107,38 @@ class Loads(NamedTuple):
             at = position if self.apart else f"{WIDTH}u * {position} + {lane}u"
             values.append(fold.taken(element, at))
         return lines, values
+
+
+class Elements:
+    """What is reduced: the elements of an array.
+
+    Parameters
+    ----------
+    array : DeviceArray
+        The array.
+    seen : Windows
+        What is bound of it.
+    """
+
+    def __init__(self, array: DeviceArray, seen: Windows) -> None:
+        self.array = array
+        self.seen = seen
+
+    @classmethod
+    def of(cls, context: DeviceContext, array: DeviceArray, function: str) -> Elements:
+        """The elements of an array that is not empty."""
+        return cls(array, Windows.of(context, array, function))
+
+    @property
+    def bound(self) -> tuple[Windows, ...]:
+        """What kernels bind."""
+        return (self.seen,)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Words of parameters, as many as the loads take."""
+        return ()
+
+    def loads(self, fold: Fold, *, wide: bool, apart: bool) -> Loads:
+        """How a kernel loads elements for a fold."""
+        return Loads(fold, self.array.dtype == fold.stored, wide, apart, self.seen.pattern)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from numr.layout import Layout
 from numr.runtime.wgpu import texts
 from numr.runtime.wgpu.lines import Lines
-from numr.runtime.wgpu.loading import Loads
+from numr.runtime.wgpu.loading import Elements
 from numr.runtime.wgpu.reducing_texts import Variant, text_of
 from numr.runtime.wgpu.texts import WORKGROUP
 from numr.runtime.wgpu.windows import Windows
@@ -34,6 +34,7 @@ __all__ = [
     "SOFTWARE_GROUP",
     "Division",
     "partial",
+    "reduce_elements",
     "reduce_into",
 ]
 
@@ -112,8 +113,18 @@ def reduce_into(
     out: DeviceArray,
 ) -> None:
     """Reduce an array that is not empty over axes, into a fresh array of as many elements as there are results."""
-    context = work.context
-    seen = Windows.of(context, array, fold.kind.value)
+    reduce_elements(work, fold, Elements.of(work.context, array, fold.kind.value), axes, out)
+
+
+def reduce_elements(
+    work: Recording,
+    fold: Fold,
+    elements: Elements,
+    axes: tuple[int, ...],
+    out: DeviceArray,
+) -> None:
+    """What :func:`reduce_into` does, of elements that are in an array or computed as they are met."""
+    context, array, seen = work.context, elements.array, elements.seen
     fits = out.nbytes <= context.max_binding
     lines = Lines.of(array, axes, seen, ordered=fold.position, may_be_apart=fits)
     division = Division.of(context, lines)
@@ -123,17 +134,16 @@ def reduce_into(
         # One invocation writes a word, so it reduces all lines that have a result there.
         direct &= not division.together and lanes * lines.length <= MOST_LOADS
     if direct:
-        _run(work, fold, array, seen, lines, division, out)
+        _run(work, fold, elements, lines, division, out)
     else:
-        values = partial(work, fold, array, seen, lines, division)
+        values = partial(work, fold, elements, lines, division)
         reduce_into(work, fold, values, (1,), out)
 
 
 def partial(
     work: Recording,
     fold: Fold,
-    array: DeviceArray,
-    seen: Windows,
+    elements: Elements,
     lines: Lines,
     division: Division,
 ) -> DeviceArray:
@@ -142,15 +152,14 @@ def partial(
     values = work.empty(shape, fold.stored)
     if lines.results > _FEW_RESULTS and not division.together:
         values.layout = Layout(shape, (1, lines.results))
-    _run(work, fold, array, seen, lines, division, values)
+    _run(work, fold, elements, lines, division, values)
     return values
 
 
 def _run(
     work: Recording,
     fold: Fold,
-    array: DeviceArray,
-    seen: Windows,
+    elements: Elements,
     lines: Lines,
     division: Division,
     out: DeviceArray,
@@ -158,7 +167,7 @@ def _run(
     context = work.context
     target = Windows.of(context, out, fold.kind.value)
     to_values = out.dtype == fold.stored
-    loads = Loads(fold, array.dtype == fold.stored, lines.wide, lines.apart, seen.pattern)
+    loads = elements.loads(fold, wide=lines.wide, apart=lines.apart)
     variant = Variant(
         loads,
         to_values,
@@ -182,5 +191,6 @@ def _run(
         *(division.parts, division.first, division.span, division.step, division.width),
         *(out.strides if to_values else (1, 0)),
         *(lines.kept.packed() + lines.reduced.packed()),
+        *elements.numbers,
     )
-    work.run(text, (seen, target), params.pack(*numbers), groups)
+    work.run(text, (*elements.bound, target), params.pack(*numbers), groups)

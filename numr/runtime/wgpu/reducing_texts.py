@@ -56,9 +56,10 @@ _FIELDS: Final = (
 def text_of(variant: Variant) -> tuple[KernelText, Parameters]:
     """The kernel of a variant."""
     loads, fold, (kept, reduced) = variant.loads, variant.loads.fold, variant.ranks
-    params = Parameters(*_FIELDS, words=2 * (kept + reduced))
+    walks = 2 * (kept + reduced)
+    params = Parameters(*_FIELDS, words=walks + loads.words)
     functions, types = fold.text
-    buffers, reader = loads.source()
+    buffers, reader = loads.source(walks)
     result = VALUE if variant.to_values else texts.memory_type(fold.result)
     if loads.apart and not variant.to_values:
         buffers += (vectors.target("target0", fold.result),)
@@ -67,7 +68,7 @@ def text_of(variant: Variant) -> tuple[KernelText, Parameters]:
         buffers += windows.buffers("target", "read_write", result, variant.target)
         writer = windows.writer("target", result, variant.target)
     body = (
-        f"{params.text}{texts.prelude(types)}{functions}{reader}{writer}"
+        f"{params.text}{texts.prelude(types | loads.types)}{functions}{reader}{writer}"
         "fn base(o: u32) -> u32 {\n"
         f"{Walk.text(kept, 1, 'o')}    return params.start + at0;\n}}\n"
         "fn place(j: u32) -> u32 {\n"

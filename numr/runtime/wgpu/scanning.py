@@ -14,7 +14,7 @@ import numpy as np
 from numr.layout.strides import merge_axes
 from numr.runtime.wgpu import texts
 from numr.runtime.wgpu.lines import WIDTH, Lines, by_loads, fits
-from numr.runtime.wgpu.loading import Loads
+from numr.runtime.wgpu.loading import Elements, Loads
 from numr.runtime.wgpu.packing import pack_into
 from numr.runtime.wgpu.reducing import (
     BUSY_GROUPS,
@@ -211,7 +211,7 @@ def _carries(
     piece = division.span * (WIDTH if in_line[0] else 1) // (WIDTH if in_line[1] else 1)
     width = WORKGROUP if division.together else 0
     pieces = Division.pieces(lines.length, piece, width)
-    values = partial(work, fold, array, seen, lines, pieces)
+    values = partial(work, fold, Elements(array, seen), lines, pieces)
     result = work.empty(values.shape, fold.stored)
     result.layout = values.layout
     _scan(work, fold, values, 1, result, Windows.of(work.context, values, function), function)
