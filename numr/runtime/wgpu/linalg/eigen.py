@@ -26,6 +26,7 @@ from numr.runtime.wgpu.linalg.matrices import (
     Work,
     element_kernel,
     place,
+    power_of_two,
     steps,
     team_kernel,
 )
@@ -95,7 +96,7 @@ def _alone(work: Work, matrix: DeviceArray, vectors: bool) -> DeviceArray:
     """Diagonalise small matrices; the result is what their columns were turned by."""
     order = matrix.shape[-1]
     turns = work.empty(order, order) if vectors else work.empty(1, 1)
-    team = work.team(order, order)
+    team = work.team(order, order, power_of_two(order // 2))
     each = _steps(team, order, vectors)
     sweep = 0
     while True:
@@ -114,7 +115,7 @@ def _in_blocks(
 ) -> DeviceArray:
     """Diagonalise large matrices, which are changed in place."""
     whole_size, size = matrix.shape[-1], 2 * length
-    team = work.team(size, size)
+    team = work.team(size, size, power_of_two(length))
     kernel = _rotated(work.dtype, team.width)
     rotated, turns = work.empty(pairs, size, size), work.empty(pairs, size, size)
     half = work.empty(whole_size, whole_size)

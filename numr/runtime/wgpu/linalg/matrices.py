@@ -331,11 +331,16 @@ class Work:
         self.real = dt.real_of(dtype)
         self.status = self.filled(np.zeros(self.WORDS, np.uint32))
 
-    def team(self, rows: int, columns: int) -> Team:
-        """A team for a matrix whose elements are worked on side by side."""
-        # Software adapters compute a few at a time, and barriers cost them much.
-        most, wide = (64, 8) if self.context.is_cpu else (256, 16)
-        size = power_of_two(min(max(rows * columns // 4, 1), most))
+    def team(self, rows: int, columns: int, least: int = 1) -> Team:
+        """A team for a matrix whose elements are worked on side by side, of ``least`` invocations or more."""
+        size = power_of_two(min(max(rows * columns // 4, 1), 256))
+        wide = 16
+        if self.context.is_cpu:
+            # A few are computed at a time, and barriers cost much: as many as keep the steps of each within bounds.
+            wide = 8
+            needed = power_of_two(max(rows * columns * min(rows, columns) // 2048, 1))
+            size = min(needed, 64 if rows <= 4096 else 256)
+        size = max(size, least)
         across = power_of_two(min(columns, wide if rows > 8 else 64, size))
         return Team.of(size, across)
 

@@ -191,7 +191,7 @@ def _orthogonalise(
 def _team(work: Work, order: int, pairs: int) -> Team:
     """A team with a place in its rows for each pair, which its columns work on."""
     across = power_of_two(pairs)
-    return Team.of(max(work.team(order, 2 * pairs).size, across), across)
+    return Team.of(work.team(order, 2 * pairs, across).size, across)
 
 
 def _steps(order: int, team: Team, vectors: bool) -> int:
