@@ -137,6 +137,8 @@ class BlockLoop:
         #: Elements of a block.
         self.block = BLOCK_BYTES // max(dtype.itemsize for dtype in stages.dtypes)
         self._results = stages.results
+        #: Stages may be the same work on other values.
+        self._kernels: dict[Computation, KernelLoop] = {}
         self._runs = [self._prepared(client, stage, compiles) for stage in stages.stages]
         array_sources = {i for i, source in enumerate(stages.sources) if source.is_array}
         #: After this stage no operand is read any more.
@@ -151,7 +153,9 @@ class BlockLoop:
     def _prepared(self, client: CpuClient, stage: Stage, compiles: Compiler | None) -> _Run:
         if stage.computation is not None:
             assert compiles is not None
-            kernel = KernelLoop(stage.computation, compiles)
+            kernel = self._kernels.get(stage.computation)
+            if kernel is None:
+                kernel = self._kernels[stage.computation] = KernelLoop(stage.computation, compiles)
             return _Run(kernel.serial, stage.reads, stage.writes, in_place=True)
         step = stage.step
         assert step is not None

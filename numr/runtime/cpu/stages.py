@@ -1,7 +1,7 @@
 """Fused computations in stages: what one compiled kernel computes, and what NumPy computes.
 
 A kernel computes most operations as their expressions say. Those whose results would differ from what the operation by
-itself gives, which NumPy computes, are left to NumPy (:data:`NOT_COMPILED`). Where there is no compiler, all are.
+itself gives, which NumPy computes, are left to NumPy (:data:`DIFFERENT`). Where there is no compiler, all are.
 """
 
 from __future__ import annotations
@@ -10,25 +10,41 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from numr import dtypes as dt
 from numr.dtypes import DType
 from numr.ir import ops
 from numr.ir.fused import Computation, Source, Step
 from numr.ir.ops import SELECT, Op, Signature
+from numr.runtime.cpu.blockwise import COSTLY_OPS
 
-__all__ = ["NOT_COMPILED", "Stage", "Stages", "compiles", "stages_of"]
+__all__ = ["DIFFERENT", "KERNEL_LENGTH", "SLOW", "Stage", "Stages", "compiles", "stages_of"]
 
-#: Operations that kernels leave to NumPy, by the kinds of the dtypes that they compute in, with the reason. In all
-#: other real dtypes the expression of an operation equals NumPy's result to the bit, NaN apart, or the operation is
-#: transcendental. One thing is open: which of two zeros a maximum, minimum or bound is, which NumPy decides by where
-#: in an array they are.
-NOT_COMPILED: Final[dict[Op | None, tuple[str, str]]] = {
-    ops.FLOOR_DIVIDE: (
-        "f",
-        "expressions round the exact quotient down, NumPy one that has been rounded",
-    ),
+#: Operations whose expressions differ from NumPy's results, and in which dtypes. In all other real dtypes the expression
+#: of an operation equals NumPy's result to the bit, NaN apart, or the operation is transcendental. One thing is open:
+#: which of two zeros a maximum, minimum or bound is, which NumPy decides by where in an array they are.
+DIFFERENT: Final[dict[Op, frozenset[DType]]] = {
+    # Expressions round the exact quotient down, NumPy one that has been rounded.
+    ops.FLOOR_DIVIDE: frozenset({dt.float16, dt.float32, dt.float64}),
+}
+#: Operations that take 64-bit integer arithmetic which no processor has for vectors, so that NumPy is quicker.
+SLOW: Final[dict[Op, frozenset[DType]]] = {
+    ops.POW: frozenset({dt.int64, dt.uint64}),
+    ops.REMAINDER: frozenset({dt.float64}),
 }
 #: Of complex numbers NumPy takes products with fused multiplications, and has other formulas for the rest.
 _COMPLEX: Final = "c"
+
+#: How long a kernel may become, where an operation such as the exponential counts as one. The time that compiling
+#: takes grows faster than the length, and beside this much work storing a value in cache costs nothing.
+KERNEL_LENGTH: Final = 9.0
+_LENGTHS: Final[dict[Op | None, float]] = {
+    **dict.fromkeys(COSTLY_OPS, 1.0),
+    # Large angles have code of their own.
+    **dict.fromkeys((ops.SIN, ops.COS, ops.TAN), 3.0),
+    **dict.fromkeys((ops.POW, ops.LOGADDEXP), 2.0),
+    ops.REMAINDER: 6.0,
+}
+_SHORT: Final = 0.05
 
 
 def compiles(step: Step, arguments: tuple[DType, ...]) -> bool:
@@ -39,8 +55,7 @@ def compiles(step: Step, arguments: tuple[DType, ...]) -> bool:
     if step.op is None:
         # What numbers beyond the range of integers become is left open, but it must be the same everywhere.
         return not (arguments[0].kind == "f" and result.kind in "iu")
-    kinds, _ = NOT_COMPILED.get(step.op, ("", ""))
-    return compute.kind not in kinds
+    return not any(compute in table.get(step.op, ()) for table in (DIFFERENT, SLOW))
 
 
 @dataclass(frozen=True)
@@ -117,9 +132,24 @@ def stages_of(computation: Computation, *, compiled: bool) -> Stages:
         if current % 2:
             for number in members:
                 _add_step(result, computation, number)
-        elif members:
-            _add_kernel(result, computation, members)
+        else:
+            for part in _cut(computation, members):
+                _add_kernel(result, computation, part)
     return result
+
+
+def _cut(computation: Computation, members: list[int]) -> list[list[int]]:
+    """The steps of kernels that are short enough."""
+    parts: list[list[int]] = []
+    length = KERNEL_LENGTH
+    for number in members:
+        own = _LENGTHS.get(computation.steps[number - len(computation.sources)].op, _SHORT)
+        if length + own > KERNEL_LENGTH:
+            parts.append([])
+            length = 0.0
+        parts[-1].append(number)
+        length += own
+    return parts
 
 
 def _add_kernel(result: Stages, computation: Computation, members: list[int]) -> None:
