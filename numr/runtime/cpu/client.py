@@ -34,11 +34,10 @@ from numr.runtime.cpu.blockwise import (
 from numr.runtime.cpu.memory import CpuAllocator, Lease
 from numr.runtime.cpu.reductions import (
     DISTANCES_BLOCK,
+    EXTREMUM_BYTES,
     PARTS_ABOVE,
-    REDUCTION_BLOCK,
-    ROWS_BLOCK,
+    REDUCTIONS,
     adds_one_by_one,
-    keeps_rows,
     reduce_blocks,
     reduce_parts,
     squared_distances,
@@ -372,7 +371,7 @@ class CpuClient(ArrayLibClient):
     def reduce(
         self, kind: Reduction, array: Array, axes: tuple[int, ...], keepdims: bool, dtype: DType
     ) -> Array:
-        ufunc, computes = _REDUCTIONS[kind]
+        ufunc, computes = REDUCTIONS[kind]
         compute = dtype if computes else None
         if computes:
             whole = array.size <= CHEAP.whole
@@ -402,31 +401,16 @@ class CpuClient(ArrayLibClient):
         keepdims: bool,
         dtype: DType,
     ) -> Array:
-        from numr.runtime.cpu.computed import Computed
+        from numr.runtime.cpu.computed import Computed, reduce_computed
 
-        ufunc, computes = _REDUCTIONS[kind]
-        result = computation.result_dtypes[0]
-        elements = Computed(self.fused(computation), operands, shape, result)
-        size = math.prod(shape)
-        if kind in (Reduction.ANY, Reduction.ALL):
-            # In whatever order.
-            block = REDUCTION_BLOCK if size > REDUCTION_BLOCK else 0
-        elif size > CHEAP.whole if computes else size * result.itemsize > EXTREMUM_BYTES:
-            block = REDUCTION_BLOCK
-        elif keeps_rows(elements, axes) and not (
-            computes and size > PARTS_ABOVE and adds_one_by_one(shape, axes, contiguous=True)
-        ):
-            # What reduce() does with one call of NumPy, which goes row by row as well.
-            block = ROWS_BLOCK
-        else:
-            block = 0
-        if not (block and axes and size):
-            whole = self.empty(shape, result)
-            self.fused(computation)(operands, [whole])
-            return self.reduce(kind, whole, axes, keepdims, dtype)
-        compute = dtype if computes else None
-        value = reduce_blocks(elements, axes, keepdims, ufunc, compute, dtype, self.empty, block)
-        return self.as_array(value)
+        loop = self.fused(computation)
+        elements = Computed(loop, operands, shape, computation.result_dtypes[0])
+        value = reduce_computed(elements, kind, axes, keepdims, dtype, self.empty)
+        if value is not None:
+            return self.as_array(value)
+        whole = self.empty(shape, elements.dtype)
+        loop(operands, [whole])
+        return self.reduce(kind, whole, axes, keepdims, dtype)
 
     def squared_distances(
         self, array: Array, center: Array, axes: tuple[int, ...], keepdims: bool
@@ -458,18 +442,6 @@ class CpuClient(ArrayLibClient):
         return result
 
 
-#: Up to this size one call finds an extremum as quickly as several threads.
-EXTREMUM_BYTES = 1 << 23
-
-#: The ufunc of each reduction, and whether it computes in the dtype of the result.
-_REDUCTIONS: dict[Reduction, tuple[np.ufunc, bool]] = {
-    Reduction.SUM: (np.add, True),
-    Reduction.PROD: (np.multiply, True),
-    Reduction.MAX: (np.maximum, False),
-    Reduction.MIN: (np.minimum, False),
-    Reduction.ANY: (np.logical_or, False),
-    Reduction.ALL: (np.logical_and, False),
-}
 _SCANS: dict[Reduction, np.ufunc] = {
     Reduction.SUM: np.add,
     Reduction.PROD: np.multiply,

@@ -10,12 +10,25 @@ from typing import Any, Final
 import numpy as np
 
 from numr.dtypes import DType
+from numr.ir.ops import Reduction
+from numr.runtime.cpu.blockwise import CHEAP
 from numr.runtime.cpu.fused import BlockLoop
 from numr.runtime.cpu.jit.loops import KernelLoop
 from numr.runtime.cpu.memory import ALIGNMENT
-from numr.runtime.cpu.reductions import Key
+from numr.runtime.cpu.reductions import (
+    EXTREMUM_BYTES,
+    PARTS_ABOVE,
+    REDUCTION_BLOCK,
+    REDUCTIONS,
+    ROWS_BLOCK,
+    Empty,
+    Key,
+    adds_one_by_one,
+    keeps_rows,
+    reduce_blocks,
+)
 
-__all__ = ["Computed"]
+__all__ = ["Computed", "reduce_computed"]
 
 Array = np.ndarray[Any, Any]
 
@@ -131,6 +144,39 @@ class ComputedRow:
     def outermost(self, axes: list[int]) -> int:
         """The one axis."""
         return 0
+
+
+def reduce_computed(
+    elements: Computed,
+    kind: Reduction,
+    axes: tuple[int, ...],
+    keepdims: bool,
+    dtype: DType,
+    empty: Empty,
+) -> Array | None:
+    """The reduction of computed elements, as that of an array of them; None where it takes such an array."""
+    shape = elements.shape
+    size = math.prod(shape)
+    if not axes or not size:
+        return None
+    ufunc, computes = REDUCTIONS[kind]
+    if kind in (Reduction.ANY, Reduction.ALL):
+        # In whatever order.
+        if size <= REDUCTION_BLOCK:
+            return None
+        block = REDUCTION_BLOCK
+    elif size > CHEAP.whole if computes else size * elements.dtype.itemsize > EXTREMUM_BYTES:
+        block = REDUCTION_BLOCK
+    else:
+        # Of an array one call of NumPy would do, which goes row by row as well.
+        one_by_one = (
+            computes and size > PARTS_ABOVE and adds_one_by_one(shape, axes, contiguous=True)
+        )
+        if one_by_one or not keeps_rows(elements, axes):
+            return None
+        block = ROWS_BLOCK
+    compute = dtype if computes else None
+    return reduce_blocks(elements, axes, keepdims, ufunc, compute, dtype, empty, block)
 
 
 def _row(array: Array) -> Array:

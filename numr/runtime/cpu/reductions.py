@@ -15,12 +15,15 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from numr.dtypes import DType
+from numr.ir.ops import Reduction
 from numr.runtime.cpu.blockwise import MANY
 from numr.runtime.cpu.threads import blocks, run_blocks
 
 __all__ = [
     "DISTANCES_BLOCK",
+    "EXTREMUM_BYTES",
     "PARTS_ABOVE",
+    "REDUCTIONS",
     "REDUCTION_BLOCK",
     "ROWS_BLOCK",
     "Elements",
@@ -42,6 +45,19 @@ Empty = Callable[[tuple[int, ...], DType], Array]
 
 #: Elements in one block, which leaves one partial result; where they are computed first, they stay in cache.
 REDUCTION_BLOCK: Final = 1 << 17
+#: Up to this size one call finds an extremum as quickly as several threads.
+EXTREMUM_BYTES: Final = 1 << 23
+
+#: The ufunc of each reduction, and whether it computes in the dtype of the result.
+REDUCTIONS: Final[dict[Reduction, tuple[np.ufunc, bool]]] = {
+    Reduction.SUM: (np.add, True),
+    Reduction.PROD: (np.multiply, True),
+    Reduction.MAX: (np.maximum, False),
+    Reduction.MIN: (np.minimum, False),
+    Reduction.ANY: (np.logical_or, False),
+    Reduction.ALL: (np.logical_and, False),
+}
+
 #: Elements in one block of rows that are reduced each by itself, so that the size of blocks changes no result.
 ROWS_BLOCK: Final = 1 << 16
 #: Elements in one block of distances, which stay in cache between three passes.

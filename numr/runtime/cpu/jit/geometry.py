@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from numr.layout.strides import merge_axes
-from numr.runtime.cpu.jit.texts import Walk
+from numr.runtime.cpu.jit.arrays import Walk
 
 __all__ = ["Part", "Plan", "plan_of"]
 

@@ -15,9 +15,10 @@ from numr.errors import DTypeError, ShapeError
 from numr.ir.fused import Computation
 from numr.layout import broadcast_shapes
 from numr.runtime.cpu.blockwise import COSTLY_OPS
+from numr.runtime.cpu.jit.arrays import Walk
 from numr.runtime.cpu.jit.compiler import Compiler, Kernel
 from numr.runtime.cpu.jit.geometry import Part, Plan, plan_of
-from numr.runtime.cpu.jit.texts import ALIGNMENT, Walk, kernel_text
+from numr.runtime.cpu.jit.texts import ALIGNMENT, kernel_text
 from numr.runtime.cpu.threads import run_blocks
 
 __all__ = ["STREAMED_BYTES", "KernelLoop"]

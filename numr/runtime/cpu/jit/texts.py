@@ -1,13 +1,11 @@
 """Texts of fused kernels: a loop over rows, each of which is computed a vector of elements at a time.
 
-Addresses, strides, lengths and scalars come at run time, in an array of 64-bit words (:class:`Parameters`). A text
-depends on the computation, on how each array is walked along rows (:class:`Walk`) and on the width of vectors alone.
+Addresses, strides, lengths and scalars come at run time, in an array of 64-bit words (``arrays.Parameters``). A text
+depends on the computation, on how each array is walked along rows and on the width of vectors alone.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Enum
 from typing import Final
 
 from numr.codegen.elementwise import operand, scalar_of
@@ -16,8 +14,9 @@ from numr.codegen.fused import expressions
 from numr.codegen.llvm import METADATA, Printer, element
 from numr.dtypes import DType
 from numr.ir.fused import Computation
+from numr.runtime.cpu.jit.arrays import Array, Parameters, Walk, memory_type
 
-__all__ = ["ALIGNMENT", "NAME", "Parameters", "Walk", "kernel_text"]
+__all__ = ["ALIGNMENT", "NAME", "kernel_text"]
 
 #: The kernel's name.
 NAME: Final = "numr_kernel"
@@ -28,94 +27,11 @@ _VECTORS: Final = 2
 #: Results that go past the caches start at multiples of so many bytes.
 ALIGNMENT: Final = 64
 
-
 #: So many bytes ahead operands are fetched. Processors look ahead too, but not far enough while they compute a lot.
 _AHEAD: Final = 2048
 _LINE: Final = 64
 
 _PREFETCH: Final = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
-
-
-class Walk(Enum):
-    """How an array is walked along a row."""
-
-    #: One element lies after the other.
-    UNIT = "u"
-    #: It is the same element all the way.
-    ZERO = "z"
-    #: Elements are at some distance.
-    STRIDED = "s"
-
-
-@dataclass(frozen=True)
-class Parameters:
-    """The places of what a kernel is given, in words.
-
-    First come the addresses of the arrays, then their distances along a row in bytes, the scalars, whether
-    results go past the caches, and the number of outer axes; then for each axis its length and the arrays' strides.
-
-    Parameters
-    ----------
-    arrays : int
-        How many arrays there are, results included.
-    scalars : int
-        How many scalars.
-    """
-
-    arrays: int
-    scalars: int
-
-    @property
-    def steps(self) -> int:
-        """Where distances start."""
-        return self.arrays
-
-    @property
-    def values(self) -> int:
-        """Where scalars start."""
-        return 2 * self.arrays
-
-    @property
-    def streamed(self) -> int:
-        """Where it says whether results go past the caches."""
-        return self.values + self.scalars
-
-    @property
-    def outer(self) -> int:
-        """Where the number of outer axes is."""
-        return self.streamed + 1
-
-    @property
-    def axes(self) -> int:
-        """Where the axes start."""
-        return self.outer + 1
-
-
-def memory_type(dtype: DType) -> str:
-    """The LLVM type of elements as they lie in memory."""
-    if dtype.kind == "f":
-        return element(scalar_of(dtype))
-    return f"i{8 * dtype.itemsize}"
-
-
-@dataclass(frozen=True)
-class Array:
-    """An operand or a result in a text."""
-
-    number: int
-    dtype: DType
-    walk: Walk
-    is_result: bool
-
-    @property
-    def memory(self) -> str:
-        """The LLVM type of its elements in memory."""
-        return memory_type(self.dtype)
-
-    @property
-    def size(self) -> int:
-        """Bytes of an element."""
-        return self.dtype.itemsize
 
 
 def kernel_text(
