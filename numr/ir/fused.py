@@ -8,6 +8,7 @@ runtimes make one kernel of. Each step means what the operation by itself means,
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from numr.dtypes import DType
@@ -98,6 +99,13 @@ class Computation:
             raise ValueError(
                 f"results {self.results} are not all values of steps {count} to {end - 1}"
             )
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.sources, self.steps, self.results))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def dtype(self, value: int) -> DType:
         """The dtype of a value."""

@@ -151,9 +151,9 @@ def _alone(variant: Variant) -> str:
     head = f"{texts.invocation(variant.group)}    if (i >= params.total) {{ return; }}\n"
     if not variant.to_values and not apart and texts.lanes(result) > 1:
         return (
-            "fn element(o: u32) -> u32 { return finish(gathered(base(o), 0u, params.length, 1u)); }\n"
+            "fn result(o: u32) -> u32 { return finish(gathered(base(o), 0u, params.length, 1u)); }\n"
             f"{head}    let first = i * {texts.lanes(result)}u;\n    let count = params.outputs;\n"
-            f"{texts.packed(result, 'element')}    target_put(i, packed_word);\n}}\n"
+            f"{texts.packed(result, 'result')}    target_put(i, packed_word);\n}}\n"
         )
     text = (
         f"{head}    let s = i / params.outputs;\n    let o = i - s * params.outputs;\n{_PIECE}"

@@ -68,6 +68,14 @@ class Windows:
         start = array.offset - base // itemsize
         return cls(bindings, start, Pattern(len(bindings), size), array.storage.handle)
 
+    @classmethod
+    def imagined(cls, context: DeviceContext, array: DeviceArray) -> Windows:
+        """The windows that a C-contiguous array would have in memory of its own, with nothing to bind."""
+        step = math.lcm(context.alignment, array.itemsize)
+        window = context.max_binding // step * step
+        pattern = Pattern(-(-(array.nbytes + 15 & -16) // window), 0)
+        return cls([], 0, pattern, array.storage.handle)
+
     @property
     def is_one(self) -> bool:
         """Whether one binding holds the array."""
