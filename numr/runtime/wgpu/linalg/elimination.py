@@ -58,10 +58,10 @@ def eliminate(work: Work, array: DeviceArray) -> DeviceArray:
         block = matrix.at(start, start)
         values = (rows, columns, start, order, block.start, order, matrix.matrix)
         work.teams(_factors(work.dtype, team.width), team, (array, pivots, work.status), values)
-        _exchange(work, pivots, matrix, (start, end), 0, start)
+        _exchange(work, pivots, matrix, (start, end), start)
         rest = order - end
         right = matrix.at(start, end)
-        _exchange(work, pivots, matrix.at(0, end), (start, end), 0, rest)
+        _exchange(work, pivots, matrix.at(0, end), (start, end), rest)
         solve_triangular(work, block, right, columns, rest, upper=False, unit=True)
         below = matrix.at(end, start)
         corner = matrix.at(end, end)
@@ -88,7 +88,7 @@ def solve(work: Work, factors: Block, pivots: DeviceArray, right: DeviceArray) -
     """
     order, columns = right.shape[-2:]
     result = Block.of(right)
-    _exchange(work, pivots, result, (0, order), 0, columns, shared=not factors.matrix)
+    _exchange(work, pivots, result, (0, order), columns, shared=not factors.matrix)
     starts = range(0, order, PANEL)
     for start in starts:
         size = min(PANEL, order - start)
@@ -174,16 +174,14 @@ def _exchange(
     pivots: DeviceArray,
     target: Block,
     steps: tuple[int, int],
-    first: int,
     columns: int,
     *,
     shared: bool = False,
 ) -> None:
-    """Exchange rows of some columns as in steps of the elimination; ``shared`` pivots are those of all matrices."""
+    """Exchange rows, of so many columns, as in steps of the elimination; ``shared`` pivots are those of all matrices."""
     if not columns:
         return
     order = pivots.shape[-1]
-    target = target.at(0, first)
     each = 0 if shared else order
     for start in range(*steps, STEPS):
         stop = min(start + STEPS, steps[1])
@@ -240,19 +238,25 @@ def _determinant(dtype: DType, logarithmic: bool) -> Kernel:
     }
     for (var k = params.first; k < params.end; k++) {
         let line = i * params.order + k;
-        product = mul(product, a[line * params.order + k]);
+        let factor = a[line * params.order + k];
+        let of_factor = toward_one(factor);
+        product = mul(product, scaled_element(factor, of_factor));
         if (pivots[line] != k) { product = -product; }
-        // A product that is not finite stays as it is; one that is too small to be normal gets there in two steps.
-        let e = largest_exponent(product);
-        if (e < NONFINITE) {
-            let k = select(BIAS - i32(e), 64, e == 0u);
-            product = scaled_element(product, k);
-            exponents -= k;
-        }
+        let of_product = toward_one(product);
+        product = scaled_element(product, of_product);
+        exponents -= of_factor + of_product;
     }
     products[i] = product;
     powers[i] = exponents;
     if (params.end < params.order) { return; }
+"""
+    functions = """\
+fn toward_one(x: E) -> i32 {
+    // Nothing for what is not finite, and two steps for what is too small to be normal.
+    let e = largest_exponent(x);
+    if (e == NONFINITE) { return 0; }
+    return select(BIAS - i32(e), 64, e == 0u);
+}
 """
     buffers = [
         texts.source("a", dtype),
@@ -269,7 +273,7 @@ def _determinant(dtype: DType, logarithmic: bool) -> Kernel:
     if (magnitude_bits(size(product)) == Bits()) { result[i] = E(); }
 """
         buffers.append(texts.target("result", dtype))
-        return element_kernel(dtype, ("order", "first", "end"), buffers, body)
+        return element_kernel(dtype, ("order", "first", "end"), buffers, body, functions)
     # The logarithm of a number next to one, and that of a power of two in two parts, of which the first is exact.
     logarithm = expression(ops.LOG, real, operand("near_one", real))
     assert isinstance(logarithm, Expr), "the logarithm of a real number is one"
@@ -283,7 +287,7 @@ def _determinant(dtype: DType, logarithmic: bool) -> Kernel:
     logarithms[i] = ({code.results[0]} + whole * {low}) + whole * {high};
 """
     buffers += [texts.target("signs", dtype), texts.target("logarithms", real)]
-    return element_kernel(dtype, ("order", "first", "end"), buffers, body)
+    return element_kernel(dtype, ("order", "first", "end"), buffers, body, functions)
 
 
 #: The natural logarithm of 2 in two parts; products of the first with small integers are exact.
