@@ -21,6 +21,7 @@ from numr.runtime.wgpu.texts import Parameters, Walk, invocation, moved_type, pa
 if TYPE_CHECKING:
     from numr.runtime.storage import DeviceArray
     from numr.runtime.wgpu.launch import DeviceContext
+    from numr.runtime.wgpu.queue import Binding
 
 __all__ = ["gather_into", "scatter_into"]
 
@@ -85,7 +86,7 @@ def gather_into(
     array: DeviceArray,
     indices: Sequence[DeviceArray],
     out: DeviceArray,
-    report: DeviceArray,
+    report: Binding,
 ) -> None:
     """Read elements at index arrays into a new contiguous array.
 
@@ -99,8 +100,8 @@ def gather_into(
         One for each leading axis, of one shape that is not empty, and of integer dtypes.
     out : DeviceArray
         Of the indices' shape and that of a row.
-    report : DeviceArray
-        Where a bad index is reported; ``out`` is arbitrary then.
+    report : tuple
+        The binding where a bad index is reported; ``out`` is arbitrary then.
     """
     named = len(indices)
     shape, steps = array.shape[:named], array.strides[:named]

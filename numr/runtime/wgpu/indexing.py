@@ -15,6 +15,7 @@ from numr.runtime.wgpu.picking import Picks, Reports
 
 if TYPE_CHECKING:
     from numr.runtime.device import Device
+    from numr.runtime.wgpu.queue import Binding
 
 __all__ = ["Indexing"]
 
@@ -59,9 +60,7 @@ class Indexing(Families):
         if array.size:
             scatter_into(self.context, array, named, places, values)
 
-    def _check(
-        self, array: DeviceArray, indices: Sequence[DeviceArray], report: DeviceArray
-    ) -> None:
+    def _check(self, array: DeviceArray, indices: Sequence[DeviceArray], report: Binding) -> None:
         """Raise IndexingError if a kernel met an index out of range."""
         value = self._reports.read(report)
         if not value:

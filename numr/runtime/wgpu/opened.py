@@ -69,17 +69,25 @@ class OpenDevice:
         self.pipelines = Pipelines(self.gpu, adapter, self.queue)
         self.staging = Staging(self.gpu, self.queue, self.api)
         self.max_buffer_size = self.limits["max-buffer-size"] & -16
+        self._own: list[Any] = []
 
     def create_buffer(self, size: int, usage: str) -> Any:
         """A new buffer of wgpu."""
         with self.queue.errors():
             return self.gpu.create_buffer(size=size, usage=usage)
 
+    def own_buffer(self, size: int) -> Any:
+        """A new buffer that stays with the device and is in no figures of its allocator; it holds zeros."""
+        buffer = self.create_buffer(size, "STORAGE|COPY_SRC|COPY_DST")
+        self._own.append(buffer)
+        return buffer
+
     def abandon(self) -> None:
         """Leave the device to the process that this one was forked from."""
         gpu_queue = self.gpu.queue
         abandon(
             [
+                *self._own,
                 *self.queue.objects(),
                 *self.pipelines.objects(),
                 *self.staging.objects(),

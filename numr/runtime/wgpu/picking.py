@@ -35,9 +35,9 @@ class Reports:
 
     def __init__(self, context: DeviceContext) -> None:
         self._context = context
-        self._free: deque[tuple[Any, DeviceArray]] = deque()
+        self._free: deque[tuple[Any, Binding]] = deque()
 
-    def take(self) -> DeviceArray:
+    def take(self) -> Binding:
         """A word that is zero."""
         opened = self._context.opened
         while self._free:
@@ -47,18 +47,17 @@ class Reports:
                 break
             if owner is opened:  # not lost with its device
                 return word
-        word = self._context.empty((1,), dt.uint32)
-        zero: Any = np.zeros(1, np.uint32)
-        self._context.runtime.copy_to_device(zero, word.storage.handle, self._context.device)
-        return word
+        return opened.own_buffer(16), 0, 16
 
-    def read(self, word: DeviceArray) -> int:
-        """What is reported, when all work so far is done; if that is zero, others may use the word."""
-        host: Any = np.empty(1, np.uint32)
-        self._context.runtime.copy_from_device(word.storage.handle, host, self._context.device)
-        value = int(host[0])
-        if not value:
-            self._free.append((self._context.opened, word))
+    def read(self, word: Binding) -> int:
+        """What is reported, when all work so far is done; others may use the word then."""
+        opened = self._context.opened
+        host = np.zeros(4, np.uint8)
+        opened.staging.read(word[0], host)
+        value = int(host.view(np.uint32)[0])
+        if value:
+            opened.queue.write(word[0], 0, np.zeros(4, np.uint8))
+        self._free.append((opened, word))
         return value
 
 
@@ -153,8 +152,8 @@ class Picks:
         What one step along each axis is worth: an offset is a sum of steps.
     indices : sequence of DeviceArray
         The index arrays, of integer dtypes.
-    report : DeviceArray
-        Where a bad index is reported, see :class:`Reports`.
+    report : tuple
+        The binding where a bad index is reported, see :class:`Reports`.
     """
 
     def __init__(
@@ -163,11 +162,11 @@ class Picks:
         shape: tuple[int, ...],
         steps: Sequence[int],
         indices: Sequence[DeviceArray],
-        report: DeviceArray,
+        report: Binding,
     ) -> None:
         self.context = context
         self.count = indices[0].size
-        self.report = context.bind(report, "indexing").binding
+        self.report = report
         self._shape = shape
         self._steps = steps
         self._indices = indices
