@@ -324,6 +324,10 @@ class RuntimeClient(ABC, Generic[A]):
         """
         return False
 
+    def fusion_weight(self, op: Op | None, compute: DType) -> int:
+        """As how many operations one counts that :meth:`fused` takes, where some make kernels much longer."""
+        return 1
+
     def fused(self, computation: Computation) -> FusedLoop:
         """Prepare a fused computation, whose operations :meth:`fuses` takes.
 

@@ -7,7 +7,7 @@ reads it. A reduction takes its operand's group in, if nobody else needs the res
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -23,6 +23,8 @@ __all__ = ["FusionLimits", "fuse"]
 
 #: Says whether a runtime fuses an operation (None: a conversion) that computes in a dtype.
 Fuses = Callable[[Op | None, DType], bool]
+#: Says as how many steps an operation that computes in a dtype counts.
+Weight = Callable[[Op | None, DType], int]
 
 
 @dataclass(frozen=True)
@@ -35,10 +37,13 @@ class FusionLimits:
         Operations in it.
     arrays : int
         Arrays that it reads and writes.
+    weight : callable
+        As how many steps an operation counts; as one by default.
     """
 
     steps: int = 128
     arrays: int = 16
+    weight: Weight = lambda op, dtype: 1
 
 
 #: Operations that cost so little that computing them again is cheaper than storing and loading the result.
@@ -172,7 +177,7 @@ class _Fusion:
         grows = view.layout.has_internal_overlap or view.shape != group.shape
         alone = self.readers.get(view.buffer, 0) == 1 and view.buffer not in self.outputs
         cheap = all(value.is_source or value.op is None or value.op in _CHEAP for value in values)
-        if not (alone and (cheap or not grows)) or len(values) + group.steps > self.limits.steps:
+        if not (alone and (cheap or not grows)) or self._is_long(values, group.values):
             return None
         since = self.items[self.items.index(producer) + 1 :]
         made: dict[Value, Value] = {}
@@ -204,7 +209,7 @@ class _Fusion:
             return later
         if (
             earlier.shape != later.shape
-            or earlier.steps + later.steps > self.limits.steps
+            or self._is_long(earlier.values, later.values)
             or not self._compatible(earlier, later)
         ):
             return later
@@ -225,6 +230,16 @@ class _Fusion:
             if group in (earlier, later):
                 self.producer[buffer] = (merged, ref)
         return merged
+
+    def _is_long(self, *parts: Sequence[Value]) -> bool:
+        """Whether some values are too much for one computation."""
+        weights = (
+            self.limits.weight(value.op, value.signature.compute)
+            for values in parts
+            for value in values
+            if value.signature is not None
+        )
+        return sum(weights) > self.limits.steps
 
     def _compatible(self, earlier: Group, later: Group) -> bool:
         """Whether one loop over the elements does what two loops did, one after the other."""

@@ -52,7 +52,7 @@ _BYTES: Final = dt.uint8
 def optimized(program: Program, client: RuntimeClient[Any]) -> Program:
     """The program after all passes, for a client."""
     program = common_subexpressions(dead_code(program))
-    limits = FusionLimits(client.fusion_steps, client.fusion_arrays)
+    limits = FusionLimits(client.fusion_steps, client.fusion_arrays, client.fusion_weight)
     return fuse(program, client.fuses, limits)
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Final
 
 from numr import dtypes as dt
-from numr.codegen.elementwise import Operand
+from numr.codegen.elementwise import Operand, operand
+from numr.codegen.expr import Expr, topological
 from numr.codegen.fused import expressions
 from numr.dtypes import DType
 from numr.ir.fused import Computation
-from numr.ir.ops import Op
+from numr.ir.ops import SELECT, Op
 from numr.runtime.device import Device
 from numr.runtime.storage import DeviceArray
 from numr.runtime.wgpu.elementwise import express
@@ -22,6 +24,8 @@ __all__ = ["Fusion"]
 
 #: Computations whose kernels are kept.
 _KEPT: Final = 1024
+#: Operations of WGSL that a step may have on average.
+_STEP: Final = 16
 #: Arrays of a kernel at most, whatever the device allows.
 _MOST_ARRAYS: Final = 32
 
@@ -61,6 +65,17 @@ class Fused:
                 client.assign(target, array)
 
 
+@cache
+def _weight(op: Op | None, compute: DType) -> int:
+    """The length of an operation's text, in operations of WGSL that an average step may have."""
+    if op is None:
+        return 1
+    dtypes = [dt.bool_ if op is SELECT and i == 0 else compute for i in range(op.arity)]
+    value = express(op, compute, *(operand(f"x{i}", dtype) for i, dtype in enumerate(dtypes)))
+    roots = [value] if isinstance(value, Expr) else list(value)
+    return max(1, sum(1 for _ in topological(roots)) // _STEP)
+
+
 class Fusion(Families):
     """The families of fused computations."""
 
@@ -75,6 +90,9 @@ class Fusion(Families):
         if compute not in self.dtypes:
             return False
         return op is None or compute.kind in dt.CATEGORIES[op.domain]
+
+    def fusion_weight(self, op: Op | None, compute: DType) -> int:
+        return _weight(op, compute)
 
     def fused(self, computation: Computation) -> Fused:
         found = self._fused.get(computation)

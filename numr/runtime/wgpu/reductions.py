@@ -30,8 +30,7 @@ _EMPTY: Final = {Reduction.SUM: 0, Reduction.PROD: 1, Reduction.ANY: 0, Reductio
 #: Elements that are computed and reduced by one kernel at most, so that all numbers fit into 32 bits.
 _MOST_COMPUTED: Final = 1 << 31
 #: Up to this many operations, elements are computed by the kernel that reduces them, which has the code many times.
-_SMALL_FOR_SOFTWARE: Final = 64
-_SMALL: Final = 256
+_SMALL: Final = 384
 
 
 class Reductions(Families):
@@ -91,7 +90,7 @@ class Reductions(Families):
             and 0 < math.prod(shape) <= _MOST_COMPUTED
             and math.prod(shape) * fold.source.itemsize <= context.max_binding
             and all(map(context.fits, arrays))
-            and code_of(computation, 0).size <= (_SMALL_FOR_SOFTWARE if context.is_cpu else _SMALL)
+            and code_of(computation, 0).size <= _SMALL
         )
 
     def argreduce(
