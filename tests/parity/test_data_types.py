@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from numr import dtypes as dt
-from numr.errors import DTypeError, RuntimeUnavailable
+from numr.errors import DTypeError, RuntimeUnavailable, UnsupportedDType
 from tests.parity import samples, support
 from tests.parity.support import (
     Array,
@@ -193,8 +193,13 @@ def test_result_type(xp: ModuleType, one: np.dtype[Any], two: np.dtype[Any]) -> 
             known = str(two if one.kind in "iu" else one)
         else:
             known = str(two if one == dt.float16 else one)
-    for arguments in ((x, y), (one, two), (x, two), (one, y), (y, one, x)):
-        assert xp.result_type(*arguments) == np.dtype(known)
+    assert xp.result_type(one, two) == np.dtype(known)
+    for arguments in ((x, y), (x, two), (one, y), (y, one, x)):
+        if has(xp, np.dtype(known)):
+            assert xp.result_type(*arguments) == np.dtype(known)
+        else:
+            with raises(UnsupportedDType, "result_type", str(known)):
+                xp.result_type(*arguments)
 
 
 @for_dtypes(support.ALL)

@@ -11,7 +11,7 @@ import pytest
 from mpmath import mp, mpf
 
 from numr import dtypes as dt
-from numr.errors import AxisError, DTypeError, ShapeError
+from numr.errors import AxisError, DTypeError, ShapeError, UnsupportedDType
 from tests.parity import support
 from tests.parity.support import (
     Array,
@@ -119,6 +119,9 @@ def test_promotion_of_products(xp: ModuleType, dtype: np.dtype[Any]) -> None:
             wide = {d for d in (dtype, other) if d == dt.uint64}
             if kinds == {"b"} or (kinds == {"i", "u"} and wide):
                 with raises(DTypeError, function):
+                    call(x, y, **options)
+            elif not has(xp, dt.promote(dtype, other)):
+                with raises(UnsupportedDType, function, str(dt.promote(dtype, other))):
                     call(x, y, **options)
             else:
                 assert call(x, y, **options).dtype == dt.promote(dtype, other)

@@ -265,6 +265,17 @@ def test_without_elements():
             CLIENT.scatter(target, [bad], value)
 
 
+def test_what_reports_bad_indices_is_in_no_figures():
+    x = CLIENT.from_host(np.ones(5, np.float32), copy=True)
+    good, bad = on_device(CLIENT, [np.asarray([4, 0], np.int32), np.asarray([7, 0], np.int32)])
+    before = CLIENT.allocator.stats().active_allocations
+    for _ in range(3):
+        with pytest.raises(IndexingError, match="index 7"):
+            CLIENT.gather(x, [bad])
+        CLIENT.gather(x, [good])  # the word is zero again
+        assert CLIENT.allocator.stats().active_allocations == before
+
+
 @pytest.mark.parametrize("name", CLIENTS)
 @pytest.mark.parametrize("dtype", [dt.uint8, dt.float16, dt.int32, dt.complex64], ids=str)
 def test_devices(name, dtype):

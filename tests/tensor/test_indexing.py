@@ -36,7 +36,12 @@ def on_device(xp: ModuleType, host: np.ndarray) -> Any:
 def tensor_key(xp: ModuleType, key: Any) -> Any:
     if isinstance(key, tuple):
         return tuple(tensor_key(xp, part) for part in key)
-    return xp.asarray(key) if isinstance(key, np.ndarray) else key
+    if not isinstance(key, np.ndarray):
+        return key
+    dtype = key.dtype
+    if dtype.kind == "i":
+        dtype = xp.__array_namespace_info__().default_dtypes()["indexing"]
+    return xp.asarray(key, dtype=dtype)
 
 
 def legal(host: np.ndarray, key: Any) -> bool:
@@ -107,7 +112,7 @@ def np_parts(key: Any) -> tuple[Any, ...]:
     ids=str,
 )
 def test_masks_without_axes(xp: ModuleType, key: Any) -> None:
-    host = np.arange(6).reshape(2, 3)
+    host = np.arange(6, dtype=np.int32).reshape(2, 3)
     expected = host[key]
     x = xp.asarray(host)
     result = x[tensor_key(xp, key)]
