@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numr.ir.fused import Computation
     from numr.runtime.base import Allocator, Device, Runtime
     from numr.runtime.graphs.recording import Recorder
+    from numr.runtime.graphs.taping import Tape
     from numr.runtime.storage import Storage
 
 __all__ = ["FusedLoop", "Loop", "NativeArray", "RuntimeClient"]
@@ -100,6 +101,8 @@ class RuntimeClient(ABC, Generic[A]):
     #: How many operations, and how many arrays, a fused computation may have.
     fusion_steps: int = 128
     fusion_arrays: int = 16
+    #: Whether a graph's intermediate values that are needed at one time lie in blocks of memory of their own, not in one.
+    separate_memory: ClassVar[bool] = False
     #: Whether native arrays are NumPy arrays in host memory, so that NumPy may use them in place.
     host_memory: ClassVar[bool] = False
     #: The dtypes that the device computes with.
@@ -187,6 +190,10 @@ class RuntimeClient(ABC, Generic[A]):
         """
         signature = op.signature(kinds, self.defaults)
         return Signature(*(self.require_dtype(dtype, op.name) for dtype in signature))
+
+    def tape(self) -> Tape | None:
+        """A tape for the calling thread; None where nothing is gained by one, or another thread has one just now."""
+        return None
 
     # --------------------------------------------------- storage and host data
     @abstractmethod

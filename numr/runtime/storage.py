@@ -159,6 +159,20 @@ class Storage:
         self.readonly = readonly
         return self
 
+    @classmethod
+    def start_of(cls, storage: Storage, size: int) -> Storage:
+        """The first bytes of a storage, as one by themselves; what lies behind them is nobody's meanwhile."""
+        self = cls.foreign(
+            storage.handle,
+            size,
+            storage.device,
+            storage.runtime,
+            storage.owner,
+            readonly=storage.readonly,
+        )
+        self.is_foreign = storage.is_foreign
+        return self
+
     @property
     def __array_interface__(self) -> dict[str, Any]:
         """The memory as bytes, where the host can read it; an ndarray made from it keeps the storage alive."""
