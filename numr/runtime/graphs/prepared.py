@@ -179,12 +179,13 @@ class Replay:
         return Result(self._number(ref), None, shared)
 
     def _mark_ends(self) -> None:
-        """Tell the steps which arrays that steps have made nobody needs after them."""
+        """Tell the steps which arrays that steps have made nobody needs after them, and which make outputs."""
         kept = {ref.buffer for ref in self.program.outputs}
         last: dict[Buffer, Step] = {}
         for step in self.steps:
             for _, ref in step.made:
                 last[ref.buffer] = step
+                step.lasting |= ref.buffer in kept
             for _, number in step.read_late:
                 last[self._places[number].ref.buffer] = step
         for buffer, step in last.items():
@@ -206,7 +207,10 @@ class Replay:
             key = self._key_of(inputs)
             known = self._tapes.get(key)
             if known is not None and known.is_valid():
-                return known.run(inputs)
+                results = known.run(inputs)
+                if results is not None:
+                    return results
+                return self._run(self._arrays(inputs, {}), None)
             # Not for inputs that start elsewhere each time.
             wanted = known is not None or len(self._tapes) < _TAPES or key == self._last_key
             self._last_key = key
@@ -381,13 +385,13 @@ class _TapedRun:
         """Whether it can be run."""
         return self._taped.is_valid()
 
-    def run(self, inputs: Sequence[Array]) -> list[Array]:
-        """Run it on other inputs that lie as those of the first run."""
+    def run(self, inputs: Sequence[Array]) -> list[Array] | None:
+        """Run it on other inputs that lie as those of the first run; None if one is a captured tensor."""
         client = self._client
-        memory = {
-            handle: client.storage(array)
-            for handle, array in zip(self._inputs, inputs, strict=True)
-        }
+        storages = [client.storage(array) for array in inputs]
+        if not self._taped.takes(storages):
+            return None
+        memory = dict(zip(self._inputs, storages, strict=True))
         results = []
         for handle, size, layout, dtype in self._results:
             storage = memory[handle] = client.storage(client.empty((size,), _BYTES))

@@ -46,11 +46,14 @@ class Step:
         Results that are arrays of their own and stay so.
     ending : list of int
         Places that no later step reads.
+    lasting : bool
+        Whether it makes an output.
     """
 
     __slots__ = (
         "copied",
         "ending",
+        "lasting",
         "made",
         "operands",
         "read_late",
@@ -68,12 +71,14 @@ class Step:
         self.copied: list[tuple[int, Array]] = []
         self.made: list[tuple[int, Ref]] = []
         self.ending: list[int] = []
+        self.lasting = False
 
     def bound(self, arrays: list[Array], known: list[bool]) -> Step:
         """The step with the arrays that are known in their places."""
         step = Step(self.run)
         step.operands, step.results = self.operands.copy(), self.results.copy()
-        step.copied, step.made, step.ending = self.copied, self.made, self.ending
+        step.copied, step.made = self.copied, self.made
+        step.ending, step.lasting = self.ending, self.lasting
         for late, bound, still in (
             (self.read_late, step.operands, step.read_late),
             (self.write_late, step.results, step.write_late),

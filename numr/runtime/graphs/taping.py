@@ -7,7 +7,7 @@ part in it, such as reading whether indices are in range, stays a call between s
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -35,8 +35,15 @@ class Tape(ABC):
     """
 
     @abstractmethod
-    def take(self, action: Callable[[], T]) -> tuple[T, bool]:
+    def take(self, action: Callable[[], T], *, lasting: bool = False) -> tuple[T, bool]:
         """Do something.
+
+        Parameters
+        ----------
+        action : callable
+            What to do.
+        lasting : bool
+            Whether the arrays that it makes are results of the program, and move from run to run.
 
         Returns
         -------
@@ -65,6 +72,10 @@ class Tape(ABC):
     @abstractmethod
     def is_valid(self) -> bool:
         """Whether what was taken down can still be done."""
+
+    @abstractmethod
+    def touches(self, storage: Storage) -> bool:
+        """Whether what was taken down works on some memory by itself: it cannot be named for a run then."""
 
 
 class _Moving(NamedTuple):
@@ -125,7 +136,7 @@ class Taped:
             made = step.run(operands, results)
             return () if made is None else finish(made)
 
-        placed, taken = self._tape.take(action)
+        placed, taken = self._tape.take(action, lasting=step.lasting)
         if not taken:
             self._add(_Call(self._client, step.run, operands, results, placed))
 
@@ -143,7 +154,7 @@ class Taped:
     def copy(self, array: Array) -> Array:
         """Copy an array for the first time."""
         client = self._client
-        copied, taken = self._tape.take(lambda: client.copy(array))
+        copied, taken = self._tape.take(lambda: client.copy(array), lasting=True)
         if not taken:
 
             def run(operands: list[Any], results: list[Array]) -> None:
@@ -173,6 +184,10 @@ class Taped:
     def is_valid(self) -> bool:
         """Whether the work can still be done."""
         return self._tape.is_valid()
+
+    def takes(self, storages: Iterable[Storage]) -> bool:
+        """Whether memory may be named for a run."""
+        return not any(map(self._tape.touches, storages))
 
     def run(self, memory: Memory) -> None:
         """Do the work again."""

@@ -15,6 +15,7 @@ from numr.runtime.wgpu.devices import DEFAULTS, dtypes_of, feature_of
 from numr.runtime.wgpu.launch import DeviceContext
 from numr.runtime.wgpu.memory import WgpuAllocator
 from numr.runtime.wgpu.runtime import WgpuRuntime
+from numr.runtime.wgpu.taping import WgpuTape
 
 __all__ = ["Families"]
 
@@ -29,6 +30,8 @@ class Families(RuntimeClient[DeviceArray]):
     """
 
     runtime: ClassVar[type[WgpuRuntime]] = WgpuRuntime
+    # Kernels write whole words, past the end of an array that has memory of its own.
+    separate_memory = True
     defaults = DEFAULTS
 
     def __init__(self, device: Device) -> None:
@@ -42,6 +45,16 @@ class Families(RuntimeClient[DeviceArray]):
 
     def synchronize(self) -> None:
         self.runtime.opened(self.device).queue.synchronize()
+
+    def tape(self) -> WgpuTape | None:
+        context = self.context
+        if not context.taping.acquire(blocking=False):
+            return None
+        try:
+            return WgpuTape(context)
+        except BaseException:
+            context.taping.release()
+            raise
 
     def feature_of(self, dtype: DType) -> str:
         return feature_of(dtype)

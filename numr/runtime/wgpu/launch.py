@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from numr.runtime.device import Device
     from numr.runtime.wgpu.opened import OpenDevice
     from numr.runtime.wgpu.pipelines import Kernel, KernelText
+    from numr.runtime.wgpu.taping import Pool
 
 __all__ = ["Bound", "DeviceContext", "Plan"]
 
@@ -110,6 +112,10 @@ class DeviceContext:
         self.table = self.allocator.table
         self._release = self.allocator.deallocate
         self._layouts: dict[tuple[int, ...], Layout] = {}
+        #: Who has a tape holds this; then the memory that is allocated for it, and arrays that it keeps alive.
+        self.taping = threading.Lock()
+        self.pool: Pool | None = None
+        self.kept: list[DeviceArray] | None = None
         #: Plans of :mod:`numr.runtime.wgpu.placing`.
         self.placements: dict[Any, Plan] = {}
 
@@ -129,9 +135,17 @@ class DeviceContext:
 
     def fresh(self, layout: Layout, nbytes: int, dtype: DType) -> DeviceArray:
         """A new array of a C-contiguous layout without offset, and of as many bytes."""
+        pool = self.pool
+        if pool is not None and pool.thread == threading.get_ident():
+            return pool.fresh(layout, nbytes, dtype)
         block = self.allocator.take(nbytes)
         storage = Storage(block.ptr, nbytes, self.device, self.runtime, release=self._release)
         return DeviceArray(storage, layout, dtype)
+
+    def keep(self, array: DeviceArray) -> None:
+        """Say that kernels use an array which its owner may drop at any time: tapes must keep it."""
+        if self.kept is not None:
+            self.kept.append(array)
 
     def is_shared(self, layout: Layout) -> bool:
         """Whether :meth:`empty` gives new arrays of the shape this very layout."""

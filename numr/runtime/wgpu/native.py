@@ -18,15 +18,25 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Sequence
-from typing import Any
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
 from numr.errors import DeviceLostError
 from numr.runtime.buffers import Bytes
 
-__all__ = ["Copy", "Dispatch", "NativeApi", "PublicApi", "api_for", "is_memory_error", "translated"]
+__all__ = [
+    "Copy",
+    "Dispatch",
+    "NativeApi",
+    "PublicApi",
+    "Repeated",
+    "api_for",
+    "is_memory_error",
+    "translated",
+]
 
 #: The version of wgpu-py whose inside :class:`NativeApi` knows.
 KNOWN_VERSION = (0, 32)
@@ -52,6 +62,9 @@ class Dispatch:
 
     __slots__ = ("bindings", "groups", "kernel", "params")
 
+    #: Whether it is recorded again and again, so that what was made for it is kept.
+    repeats: ClassVar[bool] = False
+
     def __init__(
         self,
         kernel: Any,
@@ -63,6 +76,30 @@ class Dispatch:
         self.bindings = bindings
         self.params = params
         self.groups = groups
+
+
+class Repeated(Dispatch):
+    """A kernel to run again and again.
+
+    Attributes
+    ----------
+    group : object
+        The bind group, once there is one.
+    """
+
+    __slots__ = ("group",)
+
+    repeats = True
+
+    def __init__(
+        self,
+        kernel: Any,
+        bindings: list[tuple[Any, int, int]],
+        params: bytes,
+        groups: tuple[int, int, int],
+    ) -> None:
+        super().__init__(kernel, bindings, params, groups)
+        self.group: Any = None
 
 
 class Copy:
@@ -95,6 +132,8 @@ class PublicApi:
         self._numbers = itertools.count(1)
         self._fence: Any = None
         self._fence_lock = threading.Lock()
+        # Bind groups that are kept.
+        self._groups: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def submit(self, records: list[Dispatch | Copy]) -> int:
         """Encode and submit work, and empty the list once the device has it.
@@ -138,15 +177,27 @@ class PublicApi:
 
     def _dispatch(self, current: Any, record: Dispatch) -> None:
         kernel = record.kernel
+        current.set_bind_group(0, self._kept_group(record) or self._group(record))
+        if kernel.immediates:
+            current.set_immediates(0, record.params, 0, len(record.params))
+        current.dispatch_workgroups(*record.groups)
+
+    def _group(self, record: Dispatch) -> Any:
+        """A bind group of what a dispatch binds."""
         entries = [
             {"binding": i, "resource": {"buffer": buffer, "offset": offset, "size": size}}
             for i, (buffer, offset, size) in enumerate(record.bindings)
         ]
-        group = self.gpu.create_bind_group(layout=kernel.layout, entries=entries)
-        current.set_bind_group(0, group)
-        if kernel.immediates:
-            current.set_immediates(0, record.params, 0, len(record.params))
-        current.dispatch_workgroups(*record.groups)
+        return self.gpu.create_bind_group(layout=record.kernel.layout, entries=entries)
+
+    def _kept_group(self, record: Dispatch) -> Any:
+        """The bind group that is kept for a dispatch; None if none is, as where parameters lie elsewhere each time."""
+        if not isinstance(record, Repeated) or record.kernel.uniform:
+            return None
+        if record.group is None:
+            record.group = self._group(record)
+            self._groups.add(record.group)
+        return record.group
 
     def _submit(self, commands: Any) -> int:
         self.queue.submit([commands])
@@ -173,7 +224,7 @@ class PublicApi:
 
     def objects(self) -> list[Any]:
         """All objects of wgpu that are held."""
-        return [self._fence]
+        return [self._fence, *self._groups]
 
     def map(self, buffer: Any, size: int) -> Any:
         """Begin to map a staging buffer, and return what :meth:`fetch` needs."""
@@ -258,6 +309,26 @@ class NativeApi(PublicApi):
                 lib.wgpuComputePassEncoderRelease(current)
 
     def _dispatch(self, current: Any, record: Dispatch) -> None:
+        lib, kernel = self._lib, record.kernel
+        if record.repeats:
+            kept = self._kept_group(record)
+            group = self._new_group(record) if kept is None else kept._internal
+        else:
+            kept, group = None, self._new_group(record)
+        lib.wgpuComputePassEncoderSetBindGroup(current, 0, group, 0, self._null)
+        if kernel.immediates:
+            params = record.params
+            lib.wgpuComputePassEncoderSetImmediates(
+                current, 0, self._ffi.from_buffer(params), len(params)
+            )
+        lib.wgpuComputePassEncoderDispatchWorkgroups(current, *record.groups)
+        if kept is None:
+            lib.wgpuBindGroupRelease(group)  # the encoder keeps it
+
+    def _group(self, record: Dispatch) -> _Group:
+        return _Group(self._new_group(record), self._lib.wgpuBindGroupRelease)
+
+    def _new_group(self, record: Dispatch) -> Any:
         lib, kernel, bindings = self._lib, record.kernel, record.bindings
         count = len(bindings)
         found = self._descriptors.get(count)
@@ -269,15 +340,7 @@ class NativeApi(PublicApi):
             entry.buffer = buffer._internal
             entry.offset = offset
             entry.size = size
-        group = lib.wgpuDeviceCreateBindGroup(self._device, descriptor)
-        lib.wgpuComputePassEncoderSetBindGroup(current, 0, group, 0, self._null)
-        if kernel.immediates:
-            params = record.params
-            lib.wgpuComputePassEncoderSetImmediates(
-                current, 0, self._ffi.from_buffer(params), len(params)
-            )
-        lib.wgpuComputePassEncoderDispatchWorkgroups(current, *record.groups)
-        lib.wgpuBindGroupRelease(group)  # the encoder keeps it
+        return lib.wgpuDeviceCreateBindGroup(self._device, descriptor)
 
     def _descriptor(self, count: int) -> tuple[Any, list[Any]]:
         memory = self._ffi.new("WGPUBindGroupEntry[]", max(count, 1))
@@ -325,6 +388,21 @@ class NativeApi(PublicApi):
         pointer = self._safe.wgpuBufferGetConstMappedRange(buffer._internal, 0, size)
         self._ffi.memmove(self._ffi.from_buffer(target), pointer, target.size)
         self._lib.wgpuBufferUnmap(buffer._internal)
+
+
+class _Group:
+    """A bind group that is kept."""
+
+    __slots__ = ("__weakref__", "_internal", "_release")
+
+    def __init__(self, internal: Any, release: Callable[[Any], None]) -> None:
+        self._internal = internal
+        self._release = release
+
+    # Bound as a default, since globals may be gone when the interpreter exits.
+    def __del__(self, exiting: Callable[[], bool] = sys.is_finalizing) -> None:
+        if self._internal is not None and not exiting():
+            self._release(self._internal)
 
 
 class _Mapping:

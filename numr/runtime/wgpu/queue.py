@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numr.runtime.wgpu.devices import Adapter, WgpuDevice
     from numr.runtime.wgpu.pipelines import Kernel
 
-__all__ = ["Binding", "Queue", "grid"]
+__all__ = ["Binding", "Queue", "Sink", "grid", "no_garbage_collection"]
 
 #: Buffer, byte offset and size: what a kernel sees of a buffer.
 Binding = tuple[Any, int, int]
@@ -43,6 +43,25 @@ BATCH_WRITES = 64 << 20
 #: Submissions that may be under way; beyond that the host waits, because each keeps its memory alive.
 IN_FLIGHT = 16
 _PIECE = 16 << 20
+
+
+class Sink:
+    """Is told of what one thread records, the one that made it.
+
+    Attributes
+    ----------
+    records : list of (Dispatch or Copy, int)
+        What was recorded, and how many bytes each binds.
+    met_host : bool
+        Whether the host read or wrote memory of the device meanwhile, or waited for it.
+    """
+
+    __slots__ = ("met_host", "records", "thread")
+
+    def __init__(self) -> None:
+        self.thread = threading.get_ident()
+        self.records: list[tuple[Dispatch | Copy, int]] = []
+        self.met_host = False
 
 
 class Queue:
@@ -67,6 +86,8 @@ class Queue:
         How many there have been.
     last : int
         Number of the last submission; 0 if there has been none.
+    sink : Sink or None
+        Who is told of what is recorded.
     """
 
     def __init__(self, device: WgpuDevice, adapter: Adapter, api: PublicApi) -> None:
@@ -86,6 +107,7 @@ class Queue:
         self._written = 0
         self._write_batch = 0
         self.last = 0
+        self.sink: Sink | None = None
         self._under_way: deque[int] = deque()
         self._submitting = False
         self._ring: Any = None
@@ -147,8 +169,44 @@ class Queue:
             records.append(record)
             self._bytes += traffic
             self.dispatches += 1
+            if self.sink is not None:
+                self._tell(record, traffic)
             if len(records) >= BATCH_RECORDS or self._bytes >= BATCH_BYTES:
                 self.flush()
+
+    def record_again(
+        self, records: Sequence[Dispatch | Copy], marks: Sequence[tuple[int, int]]
+    ) -> None:
+        """Record what was recorded before, with nothing of other threads in between.
+
+        Parameters
+        ----------
+        records : sequence of Dispatch or Copy
+            What to do.
+        marks : sequence of (int, int)
+            Where parts of them end that may be submitted by themselves, and the bytes that these bind.
+        """
+        self._check_alive()
+        with self.lock:
+            start = 0
+            for end, traffic in marks:
+                self._records += records[start:end]
+                self._bytes += traffic
+                start = end
+                if len(self._records) >= BATCH_RECORDS or self._bytes >= BATCH_BYTES:
+                    self.flush()
+            self.dispatches += len(records)
+
+    def _tell(self, record: Dispatch | Copy, traffic: int) -> None:
+        sink = self.sink
+        if sink is not None and sink.thread == threading.get_ident():
+            sink.records.append((record, traffic))
+
+    def meet_host(self) -> None:
+        """Say that the host has a part in what the calling thread does."""
+        sink = self.sink
+        if sink is not None and sink.thread == threading.get_ident():
+            sink.met_host = True
 
     def copy(
         self, source: Any, source_offset: int, target: Any, target_offset: int, size: int
@@ -165,14 +223,17 @@ class Queue:
         if not size:
             return
         with self.lock:
-            self._records.append(Copy(source, source_offset, target, target_offset, size))
+            record = Copy(source, source_offset, target, target_offset, size)
+            self._records.append(record)
             self._bytes += 2 * size
+            self._tell(record, 2 * size)
             if len(self._records) >= BATCH_RECORDS or self._bytes >= BATCH_BYTES:
                 self.flush()
 
     def write(self, buffer: Any, offset: int, data: Bytes) -> None:
         """Copy host bytes into a buffer, after all work recorded so far; offset and size are multiples of 4."""
         self._check_alive()
+        self.meet_host()
         if (offset | data.size) % 4:
             raise ValueError(f"write: {data.size} bytes at {offset} are not multiples of 4.")
         _check_range("write", buffer, offset, data.size)
@@ -300,7 +361,7 @@ class Queue:
                 f"flush: {self._device} was used by a signal handler while it was submitting work; let the "
                 "handler only take a note."
             )
-        with _no_garbage_collection():
+        with no_garbage_collection():
             self._submitting = True
             try:
                 yield
@@ -344,6 +405,7 @@ class Queue:
     # ----------------------------------------------------------------- waiting
     def synchronize(self) -> None:
         """Wait until all work recorded so far is done."""
+        self.meet_host()
         number = self.flush()
         if number:
             self.wait(None)
@@ -448,7 +510,7 @@ _gc_was_enabled = False
 
 
 @contextmanager
-def _no_garbage_collection() -> Iterator[None]:
+def no_garbage_collection() -> Iterator[None]:
     """Keep the garbage collector, and with it most finalizers, from running in this thread."""
     global _gc_depth, _gc_was_enabled  # noqa: PLW0603  (the collector is one for the process)
     with _gc_lock:

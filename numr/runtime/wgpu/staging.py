@@ -49,6 +49,7 @@ class Staging:
             self.read(buffer, words, first & -4)
             np.copyto(target, words[first % 4 :])
             return
+        self._queue.meet_host()
         waiting: deque[tuple[Any, Any, int, Bytes, int]] = deque()
         for start in range(0, target.size, PIECE):
             part = target[start : start + PIECE]
@@ -79,6 +80,7 @@ class Staging:
                 f"copy_from_device_pipelined: {event!r} is no event of this device; "
                 "record_compute_event() gives them."
             )
+        self._queue.meet_host()
         parts = [target[start : start + PIECE] for start in range(0, target.size, PIECE)]
         sizes = [part.size + 3 & -4 for part in parts]
         stagings = [self._take(size) for size in sizes]

@@ -52,6 +52,7 @@ class Tables:
             found = self._kept.get(key)
             if found is not None:
                 self._kept.move_to_end(key)
+                self._context.keep(found)
                 return found
         table = self._upload(make())
         with self._lock:
