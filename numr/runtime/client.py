@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
     from numr.ir.fused import Computation
     from numr.runtime.base import Allocator, Device, Runtime
+    from numr.runtime.graph import Graph
     from numr.runtime.graphs.recording import Recorder
+    from numr.runtime.graphs.replay import Bound
     from numr.runtime.graphs.taping import Tape
     from numr.runtime.storage import Storage
 
@@ -101,6 +103,8 @@ class RuntimeClient(ABC, Generic[A]):
     #: How many operations, and how many arrays, a fused computation may have.
     fusion_steps: int = 128
     fusion_arrays: int = 16
+    #: Whether computing again is cheaper than storing and loading, as on GPUs.
+    fusion_recomputes: bool = False
     #: Whether a graph's intermediate values that are needed at one time lie in blocks of memory of their own, not in one.
     separate_memory: ClassVar[bool] = False
     #: Whether native arrays are NumPy arrays in host memory, so that NumPy may use them in place.
@@ -193,6 +197,14 @@ class RuntimeClient(ABC, Generic[A]):
 
     def tape(self) -> Tape | None:
         """A tape for the calling thread; None where nothing is gained by one, or another thread has one just now."""
+        return None
+
+    def graph_of(self, bound: Bound) -> Graph | None:
+        """The device's own graph of a program on given memory; None where the program is done step by step.
+
+        It is launched in the place of the program, from the first time on, and keeps what it needs of it, but not
+        ``bound`` itself.
+        """
         return None
 
     # --------------------------------------------------- storage and host data

@@ -24,6 +24,7 @@ def xp(request, monkeypatch):
         rt = runtime(name)
         cls = type(rt.default_client(rt.default_device()))
         monkeypatch.setattr(cls, "fuses", lambda self, op, compute: True)
+        monkeypatch.setattr(cls, "fusion_recomputes", True)
         for method in ("fused", "reduce_fused"):
             monkeypatch.setattr(cls, method, getattr(RuntimeClient, method))
     return namespace

@@ -77,7 +77,7 @@ def test_programs_are_valid_after_every_pass(xp, program):
     for change in (
         dead_code,
         common_subexpressions,
-        lambda p: fuse(p, lambda op, dtype: True, FusionLimits(8, 5)),
+        lambda p: fuse(p, lambda op, dtype: True, FusionLimits(8, 5, recomputes=True)),
     ):
         recorded = change(recorded)
         verify(recorded)

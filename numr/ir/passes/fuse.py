@@ -39,11 +39,15 @@ class FusionLimits:
         Arrays that it reads and writes.
     weight : callable
         As how many steps an operation counts; as one by default.
+    recomputes : bool
+        Whether a reduction may compute by itself what other elementwise work needs as well, so that it is stored
+        for neither: right where memory is slower than arithmetic.
     """
 
     steps: int = 128
     arrays: int = 16
     weight: Weight = lambda op, dtype: 1
+    recomputes: bool = False
 
 
 #: Operations that cost so little that computing them again is cheaper than storing and loading the result.
@@ -260,7 +264,7 @@ class _Fusion:
 
     # -------------------------------------------------------------- reductions
     def _reduction(self, node: Node) -> bool:
-        """Make a reduction compute its operand by itself, if nobody else reads that."""
+        """Make a reduction compute its operand by itself, if that need not be stored for others."""
         if node.family != REDUCE:
             return False
         (operand,) = node.operands
@@ -270,13 +274,14 @@ class _Fusion:
             return False
         group, whole = found
         # The order in which a runtime adds may depend on how the elements lie in memory.
-        if not whole.layout.is_contiguous or self.readers.get(operand.buffer, 0) != 1:
+        if not whole.layout.is_contiguous or not self._computes_alone(operand.buffer):
             return False
         since = self.items[self.items.index(group) :]
         computation, operands = group.computation([group.stores[whole]])
         refs = [x for x in operands if isinstance(x, Ref)]
         if any(ref.overlaps(write) for ref in refs for item in since for write in _writes(item)):
             return False
+        self.readers[operand.buffer] -= 1
         attributes = (computation, *node.attributes, whole.shape)
         self.items.append(
             Node(
@@ -289,6 +294,16 @@ class _Fusion:
             )
         )
         return True
+
+    def _computes_alone(self, buffer: Buffer) -> bool:
+        """Whether a reduction should compute the elements of a buffer by itself."""
+        if self.readers.get(buffer, 0) == 1:
+            return True
+        return self.limits.recomputes and all(
+            node.is_elementwise or node.family == REDUCE
+            for node in self.program.nodes
+            if any(ref.buffer is buffer for ref in node.reads)
+        )
 
     # ------------------------------------------------------------------- result
     def _nodes(self) -> list[Node]:

@@ -21,7 +21,12 @@ Array = Any
 def optimized(program: Program, client: RuntimeClient[Any]) -> Program:
     """The program after all passes, for a client."""
     program = common_subexpressions(dead_code(program))
-    limits = FusionLimits(client.fusion_steps, client.fusion_arrays, client.fusion_weight)
+    limits = FusionLimits(
+        client.fusion_steps,
+        client.fusion_arrays,
+        client.fusion_weight,
+        client.fusion_recomputes,
+    )
     return fuse(program, client.fuses, limits)
 
 
@@ -36,30 +41,45 @@ class Bound:
         What it reads.
     outputs : sequence of native arrays
         Where results go.
+
+    Attributes
+    ----------
+    replay
+        As given.
+    arrays : list
+        The arrays of all places; None for those that steps make.
+    steps : list of Step
+        What is done, in order, with these in their places.
+    copies : list of (Result, array)
+        Results that are copied to where they belong.
     """
 
     def __init__(self, replay: Replay, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        self._replay = replay
-        self._arrays = arrays = replay.arrays_of(inputs, outputs)
+        self.replay = replay
+        self.arrays = arrays = replay.arrays_of(inputs, outputs)
         self._taped: Taped | None = None
         known = [array is not None for array in arrays]
-        self._steps = [step.bound(arrays, known) for step in replay.steps]
-        self._copies: list[tuple[Result, Array]] = []
+        self.steps = [step.bound(arrays, known) for step in replay.steps]
+        self.copies: list[tuple[Result, Array]] = []
         client = replay.client
         for result, target in zip(replay.results, outputs, strict=True):
             array = result.array if result.number is None else arrays[result.number]
             if array is None or not _same_place(client, array, target):
-                self._copies.append((result, target))
+                self.copies.append((result, target))
+        self._graph = client.graph_of(self)
 
     def launch(self) -> None:
         """Run the program once."""
-        with self._replay.lock:
+        with self.replay.lock:
+            if self._graph is not None:
+                self._graph.launch()
+                return
             if self._taped is not None:
                 if self._taped.is_valid():
                     self._taped.run({})
                     return
                 self._taped = None
-            taped = Taped.new(self._replay.client) if self._steps or self._copies else None
+            taped = Taped.new(self.replay.client) if self.steps or self.copies else None
             if taped is None:
                 self._do(None)
                 return
@@ -69,11 +89,11 @@ class Bound:
             self._taped = taped
 
     def _do(self, taped: Taped | None) -> None:
-        replay = self._replay
-        arrays = self._arrays.copy()
-        replay.do(self._steps, arrays, taped)
+        replay = self.replay
+        arrays = self.arrays.copy()
+        replay.do(self.steps, arrays, taped)
         assign = replay.client.assign if taped is None else taped.assign
-        for result, target in self._copies:
+        for result, target in self.copies:
             assign(target, result.array if result.number is None else arrays[result.number])
 
 

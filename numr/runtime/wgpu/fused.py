@@ -83,6 +83,7 @@ class Fusion(Families):
         super().__init__(device)
         buffers = self.context.limits["max-storage-buffers-per-shader-stage"]
         self.fusion_arrays = min(buffers, _MOST_ARRAYS)
+        self.fusion_recomputes = not self.context.is_cpu
         self._fused: OrderedDict[Computation, Fused] = OrderedDict()
 
     def fuses(self, op: Op | None, compute: DType) -> bool:
