@@ -16,7 +16,7 @@ from numr.runtime import client_of
 from numr.runtime.cpu import computed as computed_module
 from numr.runtime.cpu.computed import Computed, _boxes
 from numr.runtime.cpu.jit.host import compiling_host, host
-from numr.runtime.cpu.reductions import REDUCTION_BLOCK
+from numr.runtime.cpu.reductions import REDUCTION_BYTES
 from tests.parity.support import anything
 
 CLIENT = client_of("cpu")
@@ -198,7 +198,7 @@ def test_no_array_holds_all_elements(way, monkeypatch):
         )
         assert (got == 0).all()
     assert all(np.prod(shape) <= 2000 for shape in asked)
-    assert computed_module._scratch.memory.nbytes <= 8 * 2 * REDUCTION_BLOCK
+    assert computed_module._scratch.memory.nbytes <= 2 * REDUCTION_BYTES
 
 
 @pytest.mark.parametrize("shape", [(7,), (3, 4), (2, 3, 4), (1, 5, 1), (4, 1, 2, 3)])
@@ -215,7 +215,7 @@ def test_blocks_have_the_gaps_of_the_whole_array():
     """NumPy goes through an array by its strides, so the order of additions depends on them."""
     a = np.arange(3.0 * 40 * 5).reshape(3, 40, 5)
     computation = product_less(dt.float64)
-    elements = Computed(CLIENT.fused(computation), [a, a], a.shape, dt.float64)
+    elements = Computed(CLIENT, computation, [a, a], a.shape)
     block = elements.block((slice(None), slice(8, 24)))
     assert (block == (a * a - a)[:, 8:24]).all()
     assert not block.flags.c_contiguous

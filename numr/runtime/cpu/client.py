@@ -403,13 +403,12 @@ class CpuClient(ArrayLibClient):
     ) -> Array:
         from numr.runtime.cpu.computed import Computed, reduce_computed
 
-        loop = self.fused(computation)
-        elements = Computed(loop, operands, shape, computation.result_dtypes[0])
+        elements = Computed(self, computation, operands, shape)
         value = reduce_computed(elements, kind, axes, keepdims, dtype, self.empty)
         if value is not None:
             return self.as_array(value)
         whole = self.empty(shape, elements.dtype)
-        loop(operands, [whole])
+        elements.loop(operands, [whole])
         return self.reduce(kind, whole, axes, keepdims, dtype)
 
     def squared_distances(

@@ -5,28 +5,32 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from numr.dtypes import DType
-from numr.ir.ops import Reduction
+from numr.ir.fused import Computation, Source, Step
+from numr.ir.ops import ADD, Reduction, Signature
 from numr.runtime.cpu.blockwise import CHEAP
-from numr.runtime.cpu.fused import BlockLoop
 from numr.runtime.cpu.jit.loops import KernelLoop
 from numr.runtime.cpu.memory import ALIGNMENT
 from numr.runtime.cpu.reductions import (
     EXTREMUM_BYTES,
     PARTS_ABOVE,
-    REDUCTION_BLOCK,
+    REDUCTION_BYTES,
     REDUCTIONS,
     ROWS_BLOCK,
     Empty,
     Key,
+    add_columns,
     adds_one_by_one,
     keeps_rows,
     reduce_blocks,
 )
+
+if TYPE_CHECKING:
+    from numr.runtime.cpu.client import CpuClient
 
 __all__ = ["Computed", "reduce_computed"]
 
@@ -57,26 +61,28 @@ class Computed:
 
     Parameters
     ----------
-    loop : KernelLoop or BlockLoop
-        The computation.
+    client : CpuClient
+        Prepares the computation.
+    computation : Computation
+        With one result.
     operands : sequence
         Arrays, and scalars where the computation takes one.
     shape : tuple of int
         What arrays broadcast to.
-    dtype : dtype
-        Of the result.
     """
 
     def __init__(
         self,
-        loop: KernelLoop | BlockLoop,
+        client: CpuClient,
+        computation: Computation,
         operands: Sequence[Any],
         shape: tuple[int, ...],
-        dtype: DType,
     ) -> None:
-        self.loop = loop
+        self.client = client
+        self.computation = computation
+        self.loop = client.fused(computation)
         self.shape = shape
-        self.dtype = dtype
+        self.dtype = computation.result_dtypes[0]
         self.operands = [
             np.broadcast_to(x, shape) if isinstance(x, np.ndarray) else x for x in operands
         ]
@@ -109,8 +115,8 @@ class ComputedRow:
 
     def __init__(self, computed: Computed) -> None:
         self.shape = (math.prod(computed.shape),)
+        self.dtype = computed.dtype
         self._loop = computed.loop
-        self._dtype = computed.dtype
         shape = computed.shape
         operands = computed.operands
         if all(
@@ -121,13 +127,17 @@ class ComputedRow:
             # Nothing to walk but one axis.
             operands = [_row(x) if isinstance(x, np.ndarray) else x for x in operands]
             shape = self.shape
-        self._computed = operands, shape
+        self._operands, self._axes = operands, shape
+        self._adding: KernelLoop | None = None
+        if len(shape) == 1 and isinstance(computed.loop, KernelLoop):
+            adding = computed.client.fused(_added(computed.computation))
+            self._adding = adding if isinstance(adding, KernelLoop) else None
 
     def block(self, key: Key) -> Array:
         """The elements, computed into memory of the thread."""
         (part,) = key
-        operands, shape = self._computed
-        row = _scratch.array((part.stop - part.start,), self._dtype)
+        operands, shape = self._operands, self._axes
+        row = _scratch.array((part.stop - part.start,), self.dtype)
         for box in _boxes(shape, part.start, part.stop):
             lengths = tuple([piece.stop - piece.start for piece in box])
             first = sum(
@@ -138,8 +148,25 @@ class ComputedRow:
             self._loop.serial(_at(operands, box), [target])
         return row
 
-    def in_a_row(self) -> None:
+    def in_a_row(self) -> ComputedRow:
         """They are so already."""
+        return self
+
+    def add_into(self, sums: Array, part: slice) -> None:
+        """Each element is added as soon as it is computed, where one kernel does both."""
+        if self._adding is None:
+            add_columns(sums, self.block((part,)))
+            return
+        sums.fill(0)
+        whole = part.start + (part.stop - part.start) // sums.size * sums.size
+        for start, stop in ((part.start, whole), (whole, part.stop)):
+            if start < stop:
+                target = sums[: stop - start]
+                rows = [
+                    x[start:stop].reshape(-1, target.size) if isinstance(x, np.ndarray) else x
+                    for x in self._operands
+                ]
+                self._adding.rows([*rows, target], target, (stop - start) // target.size)
 
     def outermost(self, axes: list[int]) -> int:
         """The one axis."""
@@ -160,13 +187,14 @@ def reduce_computed(
     if not axes or not size:
         return None
     ufunc, computes = REDUCTIONS[kind]
+    block: int | None
     if kind in (Reduction.ANY, Reduction.ALL):
         # In whatever order.
-        if size <= REDUCTION_BLOCK:
+        if size * elements.dtype.itemsize <= REDUCTION_BYTES:
             return None
-        block = REDUCTION_BLOCK
+        block = None
     elif size > CHEAP.whole if computes else size * elements.dtype.itemsize > EXTREMUM_BYTES:
-        block = REDUCTION_BLOCK
+        block = None
     else:
         # Of an array one call of NumPy would do, which goes row by row as well.
         one_by_one = (
@@ -177,6 +205,27 @@ def reduce_computed(
         block = ROWS_BLOCK
     compute = dtype if computes else None
     return reduce_blocks(elements, axes, keepdims, ufunc, compute, dtype, empty, block)
+
+
+def _added(computation: Computation) -> Computation:
+    """The computation of the result plus another array, which becomes the last source."""
+    count = len(computation.sources)
+
+    def moved(value: int) -> int:
+        return value if value < count else value + 1
+
+    (result,) = computation.results
+    dtype = computation.dtype(result)
+    steps = [
+        Step(step.op, step.signature, tuple(map(moved, step.arguments)))
+        for step in computation.steps
+    ]
+    steps.append(Step(ADD, Signature(dtype, dtype), (count, moved(result))))
+    return Computation(
+        (*computation.sources, Source(dtype, is_array=True)),
+        tuple(steps),
+        (count + len(steps),),
+    )
 
 
 def _row(array: Array) -> Array:

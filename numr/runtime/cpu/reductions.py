@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from numr import dtypes as dt
 from numr.dtypes import DType
 from numr.ir.ops import Reduction
 from numr.runtime.cpu.blockwise import MANY
@@ -24,9 +25,11 @@ __all__ = [
     "EXTREMUM_BYTES",
     "PARTS_ABOVE",
     "REDUCTIONS",
-    "REDUCTION_BLOCK",
+    "REDUCTION_BYTES",
     "ROWS_BLOCK",
     "Elements",
+    "Row",
+    "add_columns",
     "adds_one_by_one",
     "keeps_rows",
     "reduce_blocks",
@@ -43,8 +46,8 @@ Fold = Callable[[Array, Key, tuple[int, ...], Array], object]
 #: Makes an array of a shape and dtype.
 Empty = Callable[[tuple[int, ...], DType], Array]
 
-#: Elements in one block, which leaves one partial result; where they are computed first, they stay in cache.
-REDUCTION_BLOCK: Final = 1 << 17
+#: Bytes in one block, which leaves one partial result; where they are computed first, they stay in cache.
+REDUCTION_BYTES: Final = 1 << 20
 #: Up to this size one call finds an extremum as quickly as several threads.
 EXTREMUM_BYTES: Final = 1 << 23
 
@@ -57,6 +60,10 @@ REDUCTIONS: Final[dict[Reduction, tuple[np.ufunc, bool]]] = {
     Reduction.ANY: (np.logical_or, False),
     Reduction.ALL: (np.logical_and, False),
 }
+
+#: Elements of a block that are so far apart are added first, where all of an array are.
+_COLUMNS: Final = 1 << 11
+_FLOATS: Final = (dt.float32, dt.float64)
 
 #: Elements in one block of rows that are reduced each by itself, so that the size of blocks changes no result.
 ROWS_BLOCK: Final = 1 << 16
@@ -77,16 +84,37 @@ class Elements(Protocol):
     def shape(self) -> tuple[int, ...]:
         """Length of each axis."""
 
+    @property
+    def dtype(self) -> DType:
+        """Of the elements."""
+
     def block(self, key: Key) -> Array:
         """The elements that a key selects. The array is as the block of the whole array would be, but for the size of
         strides; it lasts until its thread asks for another.
         """
 
-    def in_a_row(self) -> Elements | None:
+    def in_a_row(self) -> Row | None:
         """All elements along one axis, None where only a copy has them so."""
 
     def outermost(self, axes: list[int]) -> int:
         """The axis of the largest stride among some."""
+
+
+class Row(Elements, Protocol):
+    """Elements along one axis."""
+
+    def add_into(self, sums: Array, part: slice) -> None:
+        """Set ``sums`` to those of elements that are its length apart, added one after the other to zero."""
+
+
+def add_columns(sums: Array, block: Array) -> None:
+    """``Row.add_into`` of an array with one axis."""
+    width = sums.size
+    whole = block.size // width * width
+    np.add.reduce(block[:whole].reshape(-1, width), axis=0, out=sums, initial=0)
+    rest = block.size - whole
+    if rest:
+        np.add(sums[:rest], block[whole:], out=sums[:rest])
 
 
 class Stored:
@@ -95,6 +123,7 @@ class Stored:
     def __init__(self, array: Array) -> None:
         self.array = array
         self.shape: tuple[int, ...] = array.shape
+        self.dtype: DType = array.dtype
 
     def block(self, key: Key) -> Array:
         """A view."""
@@ -108,6 +137,10 @@ class Stored:
     def outermost(self, axes: list[int]) -> int:
         """The axis of the largest stride."""
         return max(axes, key=lambda i: abs(self.array.strides[i]))
+
+    def add_into(self, sums: Array, part: slice) -> None:
+        """Of an array with one axis."""
+        add_columns(sums, self.array[part])
 
 
 def adds_one_by_one(shape: tuple[int, ...], axes: tuple[int, ...], *, contiguous: bool) -> bool:
@@ -153,16 +186,44 @@ def reduce_blocks(
     compute: DType | None,
     dtype: DType,
     empty: Empty,
-    size: int = REDUCTION_BLOCK,
+    size: int | None = None,
 ) -> Array:
-    """``ufunc.reduce`` in blocks, computing in ``compute``, with a result of ``dtype`` that ``empty`` makes."""
+    """``ufunc.reduce`` in blocks, computing in ``compute``, with a result of ``dtype`` that ``empty`` makes.
+
+    Blocks have ``size`` elements, by default as many as ``REDUCTION_BYTES`` hold.
+    """
 
     def fold(block: Array, key: Key, axes: tuple[int, ...], target: Array) -> None:
         ufunc.reduce(block, axis=axes, dtype=compute, keepdims=True, out=target)
 
     if isinstance(elements, np.ndarray):
         elements = Stored(elements)
+    if size is None:
+        size = REDUCTION_BYTES // elements.dtype.itemsize
+    if ufunc is np.add and compute in _FLOATS and len(axes) == len(elements.shape):
+        row = elements.in_a_row()
+        if row is not None and row.dtype == compute == dtype:
+            total = _sum_of_row(row, dtype, size)
+            return total.reshape((1,) * len(axes) if keepdims else ())
     return _in_blocks(elements, axes, keepdims, fold, size, ufunc, dtype, empty)
+
+
+def _sum_of_row(row: Row, dtype: DType, size: int) -> Array:
+    """The sum of all elements, in blocks.
+
+    In each block elements that are some distance apart are added first. That is quicker than NumPy's order, which adds
+    neighbours, and so few are added one after the other that it is as exact.
+    """
+    parts = blocks(row.shape[0], 1, size)
+    partial = np.empty(len(parts), dtype)
+
+    def add(part: slice) -> None:
+        sums = np.empty(_COLUMNS, dtype)
+        row.add_into(sums, part)
+        partial[part.start // size] = np.add.reduce(sums)
+
+    run_blocks(add, parts)
+    return np.asarray(np.add.reduce(partial))
 
 
 def keeps_rows(elements: Elements, axes: tuple[int, ...]) -> bool:

@@ -69,7 +69,12 @@ class Plan:
 
 
 def plan_of(
-    shape: tuple[int, ...], strides: Sequence[tuple[int, ...]], sizes: Sequence[int], results: int
+    shape: tuple[int, ...],
+    strides: Sequence[tuple[int, ...]],
+    sizes: Sequence[int],
+    results: int,
+    *,
+    in_order: bool = False,
 ) -> Plan:
     """The plan for arrays broadcast to a shape.
 
@@ -83,10 +88,14 @@ def plan_of(
         Bytes of an element of each array.
     results : int
         How many of the arrays, at the end, are results.
+    in_order : bool
+        Whether rows are along the last axis, one after the other in C order, so that they may depend on each other.
     """
     # As the first result lies in memory.
     leading = strides[len(strides) - results]
-    order = sorted(range(len(shape)), key=lambda axis: -abs(leading[axis]))
+    order = list(range(len(shape)))
+    if not in_order:
+        order.sort(key=lambda axis: -abs(leading[axis]))
     lengths, merged = merge_axes(
         tuple(shape[axis] for axis in order),
         [tuple(own[axis] for axis in order) for own in strides],
@@ -95,7 +104,7 @@ def plan_of(
         lengths, merged = [1], [[size] for size in sizes]
     inner = len(lengths) - 1
     longest = max(range(len(lengths)), key=lambda axis: lengths[axis])
-    if lengths[inner] < _SHORT and lengths[longest] >= 2 * _SHORT:
+    if not in_order and lengths[inner] < _SHORT and lengths[longest] >= 2 * _SHORT:
         inner = longest
     steps = [own[inner] for own in merged]
     # A row of one element is one of neighbours.
@@ -111,7 +120,7 @@ def plan_of(
     for axis in outer:
         rows *= lengths[axis]
         words += [lengths[axis], *(own[axis] for own in merged)]
-    tiled = any(
+    tiled = not in_order and any(
         walk is Walk.STRIDED
         and any(abs(own[axis]) == size and lengths[axis] >= _SHORT for axis in outer)
         for walk, own, size in zip(walks, merged, sizes, strict=True)

@@ -107,8 +107,19 @@ class KernelLoop:
             for part in layout.serial:
                 layout.kernel.run(words, *part)
 
+    def rows(self, operands: Sequence[Any], result: Array, count: int) -> None:
+        """Compute ``count`` rows of the one result, in the calling thread, each into the same array with one axis.
+
+        One row comes after the other, so that the result may be an operand as well: what the last row gave.
+        """
+        target = np.broadcast_to(result, (count, *result.shape))
+        prepared = self._prepared(operands, [target], in_order=True)
+        if prepared is not None:
+            words, layout = prepared
+            layout.kernel.run(words, 0, layout.plan.rows, 0, layout.plan.length)
+
     def _prepared(
-        self, operands: Sequence[Any], results: Sequence[Array]
+        self, operands: Sequence[Any], results: Sequence[Array], in_order: bool = False
     ) -> tuple[bytes, _Layout] | None:
         """The words that a kernel is given, and what is known of the arrays; None where nothing is left to do."""
         arrays = [operands[i] for i in self._arrays]
@@ -121,10 +132,10 @@ class KernelLoop:
                 )
         if not results[0].size:
             return None
-        key = tuple([(x.shape, x.strides) for x in arrays])
+        key = (in_order, *[(x.shape, x.strides) for x in arrays])
         layout = self._layouts.get(key)
         if layout is None:
-            layout = self._layouts[key] = self._layout(arrays, len(results))
+            layout = self._layouts[key] = self._layout(arrays, len(results), in_order)
             if len(self._layouts) > _LAYOUTS:
                 self._layouts.popitem(last=False)
         addresses = _addresses(arrays, layout.contiguous)
@@ -146,7 +157,7 @@ class KernelLoop:
             )
         ), layout
 
-    def _layout(self, arrays: list[Array], results: int) -> _Layout:
+    def _layout(self, arrays: list[Array], results: int, in_order: bool) -> _Layout:
         shape = arrays[-1].shape
         given = [x.shape for x in arrays[:-results]]
         same = all(x.shape == shape for x in arrays[-results:])
@@ -156,7 +167,7 @@ class KernelLoop:
                 f"{[x.shape for x in arrays[-results:]]}; operands must broadcast to the one shape of the results."
             )
         strides = [_strides(x, shape) for x in arrays]
-        plan = plan_of(shape, strides, self._sizes, results)
+        plan = plan_of(shape, strides, self._sizes, results, in_order=in_order)
         kernel = self._kernels.get(plan.walks)
         if kernel is None:
             host = self._compiler.host
