@@ -112,7 +112,7 @@ class _Fusion:
         target = node.results[0]
         if node.family == FULL and target.buffer in self.stable:
             self.filled[target.buffer] = step[2][0][0]
-        group = Group(target.shape, names=[_name(node)])
+        group = Group(target.shape)
         arguments = []
         joined: list[Group] = []
         for operand, dtype in step[2]:
@@ -332,10 +332,6 @@ class _Fusion:
         # Alone as it was, unless it takes scalars from memory that nobody fills any more.
         read = {ref.buffer for ref in item.reads}
         return origin if all(ref.buffer in read for ref in origin.reads) else item.node()
-
-
-def _name(node: Node) -> str:
-    return node.op.name if node.family == "elementwise" else node.family
 
 
 def _reads(item: _Item) -> list[Ref]:

@@ -54,8 +54,6 @@ class Group:
         What is written where.
     fresh : set of Ref
         Those of the stores whose buffers begin with them.
-    names : list of str
-        What was fused.
     absorbed : dict of Buffer to int
         How many readers of a stored buffer became part of the group.
     """
@@ -64,7 +62,6 @@ class Group:
     values: list[Value] = field(default_factory=list)
     stores: dict[Ref, Value] = field(default_factory=dict)
     fresh: set[Ref] = field(default_factory=set)
-    names: list[str] = field(default_factory=list)
     absorbed: dict[Buffer, int] = field(default_factory=dict)
     _sources: dict[object, Value] = field(default_factory=dict)
 
@@ -140,7 +137,6 @@ class Group:
                 mapped[value] = self.step(value.op, value.signature, arguments)
         for ref, value in other.stores.items():
             self.store(ref, mapped[value], fresh=ref in other.fresh)
-        self.names += other.names
 
     # ----------------------------------------------------------------- results
     def needed(self, results: list[Value]) -> list[Value]:
@@ -172,9 +168,11 @@ class Group:
         """The group as one node."""
         computation, operands = self.computation(list(self.stores.values()))
         fresh = all(ref in self.fresh for ref in self.stores)
-        return Node(
-            FUSED, operands, tuple(self.stores), (computation,), fresh, "+".join(self.names)
-        )
+        return Node(FUSED, operands, tuple(self.stores), (computation,), fresh, _title(computation))
+
+
+def _title(computation: Computation) -> str:
+    return "+".join(step.op.name if step.op else "astype" for step in computation.steps)
 
 
 def scalar_source(value: Scalar, dtype: DType) -> Scalar | None:
