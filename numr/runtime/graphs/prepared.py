@@ -54,6 +54,8 @@ class Replay:
         What is done, in order.
     results : list of Result
         How the outputs are handed out.
+    restored : list of (array, array)
+        What a run begins with: constants that the program writes into, and what they were.
     lock : threading.Lock
         Held during a run: the arena is one for all.
     """
@@ -68,7 +70,7 @@ class Replay:
         #: Memory that is the same for all runs.
         self._storages: dict[Buffer, tuple[Storage, int]] = {}
         self._kept: list[Any] = []
-        self._restored: list[tuple[Array, Array]] = []
+        self.restored: list[tuple[Array, Array]] = []
         self._prepare_memory(recorder, written)
         #: References that are bound anew for each run, by number.
         self._places: list[_Place] = []
@@ -107,7 +109,7 @@ class Replay:
                 # The function may have changed it while it was recorded.
                 client.assign(memory, pristine)
                 if buffer in written:
-                    self._restored.append((memory, pristine))
+                    self.restored.append((memory, pristine))
 
     def _bytes(self, size: int) -> Array:
         array = self.client.empty((max(size, 1),), _BYTES)
@@ -243,16 +245,16 @@ class Replay:
     def do(self, steps: Sequence[Step], arrays: list[Array], taped: Taped | None) -> None:
         """Do all steps of the program, for the first time if that is taped."""
         assign = self.client.assign if taped is None else taped.assign
-        for target, pristine in self._restored:
+        for target, pristine in self.restored:
             assign(target, pristine)
         for step in steps:
             operands, results = step.given(arrays)
             if taped is None:
                 made = step.run(operands, results)
                 if made is not None:
-                    self._keep(step, made, arrays)
+                    self.keep(step, made, arrays)
             else:
-                keep = partial(self._keep, step, arrays=arrays)
+                keep = partial(self.keep, step, arrays=arrays)
                 taped.take(step, operands, results, keep)
             for number in step.ending:
                 arrays[number] = None
@@ -294,10 +296,25 @@ class Replay:
         layout = self.client.layout(array)
         return (layout.offset - ref.layout.offset) * ref.dtype.itemsize
 
-    def _keep(
-        self, step: Step, made: Sequence[Array], arrays: list[Array]
+    def keep(
+        self,
+        step: Step,
+        made: Sequence[Array],
+        arrays: list[Array],
+        through: RuntimeClient[Any] | None = None,
     ) -> list[tuple[int, Array]]:
         """Put the arrays that a step has made where later steps look for them.
+
+        Parameters
+        ----------
+        step : Step
+            The step.
+        made : sequence of native arrays
+            What it has made.
+        arrays : list
+            The arrays of all places, which are changed.
+        through : RuntimeClient, optional
+            Who copies, where that is not the replay's client.
 
         Returns
         -------
@@ -306,7 +323,7 @@ class Replay:
         """
         client = self.client
         for position, array in step.copied:
-            client.assign(array, made[position])
+            (through or client).assign(array, made[position])
         for position, ref in step.made:
             array = made[position]
             alike = client.layout(array) == ref.layout
