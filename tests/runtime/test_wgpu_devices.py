@@ -372,3 +372,41 @@ for thread in threads:
 print(min(counts) > 0)
 """
     assert run(program) == "0\n" * 8 + "True\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_graphs_and_forks():
+    require_adapter()
+    program = """
+import gc, warnings
+import numr, numr.wgpu as xp
+from numr.errors import DeviceLostError
+warnings.simplefilter("ignore", DeprecationWarning)  # of fork in a process with threads
+x = xp.asarray([3.0, 1.0, 2.0])
+graph = numr.capture(lambda x: xp.cumulative_sum(xp.sort(x) * 2), x)
+for _ in range(3):
+    graph.launch()
+graph.outputs[0].tolist()
+child = os.fork()
+if child == 0:
+    try:
+        graph.launch()
+    except DeviceLostError as error:
+        print("forked from" in str(error))
+    del graph
+    gc.collect()
+    y = xp.asarray([5.0, 4.0])
+    other = numr.capture(lambda x: xp.cumulative_sum(xp.sort(x) * 2), y)
+    for _ in range(3):
+        other.launch()
+    print("child", other.outputs[0].tolist(), flush=True)
+    sys.exit(0)
+_, status = os.waitpid(child, 0)
+graph.launch()
+print("parent", status, graph.outputs[0].tolist())
+"""
+    assert run(program).splitlines() == [
+        "True",
+        "child [8.0, 18.0]",
+        "parent 0 [2.0, 6.0, 12.0]",
+    ]
