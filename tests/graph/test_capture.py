@@ -139,6 +139,23 @@ def test_overlapping_assignment(xp):
         graph.launch()
 
 
+def test_what_a_call_has_made_is_updated_in_place(xp):
+    def f(x):
+        y = xp.sort(x)
+        z = xp.sort(-y)
+        y[1:] = z[1:] * 2
+        y += 1
+        return xp.cumulative_sum(y)
+
+    x = numbers(xp, 9)
+    graph, jitted = numr.capture(f, x), numr.jit(f)
+    for seed in range(4):
+        x[...] = numbers(xp, 9, seed=seed)
+        graph.launch()
+        assert same(graph.outputs[0], f(x))
+        assert same(jitted(x), f(x))
+
+
 def test_constants_of_the_function_are_restored(xp):
     def f(x):
         c = xp.asarray([1.0, 2.0, 3.0], dtype=xp.float32)

@@ -188,7 +188,7 @@ class Replay:
             for _, ref in step.made:
                 last[ref.buffer] = step
                 step.lasting |= ref.buffer in kept
-            for _, number in step.read_late:
+            for _, number in (*step.read_late, *step.write_late):
                 last[self._places[number].ref.buffer] = step
         for buffer, step in last.items():
             if buffer in self._made and buffer not in kept:
