@@ -52,7 +52,7 @@ class MemorySource(Protocol):
 class Block:
     """Memory from the source: cached, or live with a size."""
 
-    __slots__ = ("cacheable", "capacity", "counted", "ptr", "size")
+    __slots__ = ("cacheable", "capacity", "counted", "ptr", "reused", "size")
 
     def __init__(self, ptr: int, capacity: int, size: int, *, cacheable: bool = True) -> None:
         self.ptr = ptr
@@ -63,6 +63,8 @@ class Block:
         self.cacheable = cacheable
         #: Whether the figures include the block.
         self.counted = False
+        #: How often a derived allocator handed the live block out again, which the totals do not include yet.
+        self.reused = 0
 
 
 def size_class(size: int, granularity: int = 64) -> int:
@@ -326,6 +328,10 @@ class CachingAllocator(Allocator):
             block = freed.popleft()
             if not block.counted:
                 self._admit(block)
+            if block.reused:
+                self._total_allocations += block.reused
+                self._total_bytes += block.reused * block.size
+                block.reused = 0
             self._active_bytes -= block.size
             capacity = block.capacity
             if not block.cacheable or (cache_limit is not None and capacity > cache_limit):

@@ -67,7 +67,7 @@ def test_without_a_driver_the_reason_names_its_library(monkeypatch):
 
 
 def test_a_child_of_a_fork_is_told_what_to_do(monkeypatch):
-    monkeypatch.setattr(driver._Process, "forked", True)
+    monkeypatch.setattr(driver.Process, "forked", True)
     why = CudaRuntime.unavailable()
     assert isinstance(why, RuntimeUnavailable)
     assert "fork" in why.reason
@@ -82,7 +82,7 @@ def test_import_loads_neither_cupy_nor_the_driver():
         import sys
         import numr.cuda, numr.runtime.cuda
         assert "cupy" not in sys.modules
-        assert not numr.runtime.cuda.driver._Process.initialised
+        assert not numr.runtime.cuda.driver.Process.initialised
         """
     )
 

@@ -16,9 +16,10 @@ from numr.runtime.arraylib.client import ArrayLibClient
 from numr.runtime.client import Loop, RuntimeClient
 from numr.runtime.cuda import driver, exchange, formulas, texts
 from numr.runtime.cuda.context import DeviceContext
+from numr.runtime.cuda.copies import mover
 from numr.runtime.cuda.elementwise import Elementwise, of_operation
-from numr.runtime.cuda.folding import Fold
-from numr.runtime.cuda.indexing import gather_into, scatter_from
+from numr.runtime.cuda.folding import EMPTY, Fold
+from numr.runtime.cuda.indexing import gather_across, gather_into, prefers_across, scatter_from
 from numr.runtime.cuda.linalg import LinalgFamilies
 from numr.runtime.cuda.memory import CudaAllocator
 from numr.runtime.cuda.ranges import as_word, extent, overlaps
@@ -26,6 +27,7 @@ from numr.runtime.cuda.reductions import reduce_into
 from numr.runtime.cuda.runtime import CudaRuntime
 from numr.runtime.cuda.scans import scan_into
 from numr.runtime.cuda.searching import search_into
+from numr.runtime.cuda.selecting import Selection
 from numr.runtime.device import Device
 from numr.runtime.integer_comparisons import comparing
 from numr.runtime.storage import Storage
@@ -61,6 +63,7 @@ class CudaClient(LinalgFamilies, ArrayLibClient):
         self._iotas: dict[DType, Elementwise] = {}
         self._keys: dict[tuple[DType, bool], Elementwise] = {}
         self._operations: dict[tuple[Any, ...], Elementwise] = {}
+        self._folds: dict[tuple[Reduction, DType, DType, bool], Fold] = {}
 
     @property
     def allocator(self) -> CudaAllocator:
@@ -180,15 +183,12 @@ class CudaClient(LinalgFamilies, ArrayLibClient):
 
     # ---------------------------------------------------------------- creation
     def full(self, shape: tuple[int, ...], value: Scalar, dtype: DType) -> Array:
-        result = self.empty(shape, dtype)
-        if result.size:
-            fill = self._fills.get(dtype)
-            if fill is None:
-                fill = self._fills[dtype] = Elementwise(
-                    self.context, "full", [(dtype, False)], dtype, lambda x: x
-                )
-            fill.fill((value,), result)
-        return result
+        fill = self._fills.get(dtype)
+        if fill is None:
+            fill = self._fills[dtype] = Elementwise(
+                self.context, "full", [(dtype, False)], dtype, lambda x: x
+            )
+        return fill.constant(value, shape)
 
     def iota(self, size: int, start: Scalar, step: Scalar, dtype: DType) -> Array:
         result = self.empty((size,), dtype)
@@ -207,7 +207,7 @@ class CudaClient(LinalgFamilies, ArrayLibClient):
     # ------------------------------------------------------------- elementwise
     def elementwise_loop(self, op: Op, kinds: tuple[Kind, ...]) -> Loop:
         compute = op.signature(kinds, self.defaults).compute
-        return comparing(op, kinds, compute, self._operation(op, kinds), self.full)
+        return comparing(op, kinds, compute, self._operation(op, kinds).loop, self.full)
 
     def elementwise_into(
         self, op: Op, kinds: tuple[Kind, ...], operands: tuple[Any, ...], target: Array
@@ -260,8 +260,8 @@ class CudaClient(LinalgFamilies, ArrayLibClient):
             if target.size:
                 self.context.move(source.data.ptr, target.data.ptr, target.nbytes)
             return
-        word = texts.word(target.dtype.itemsize)
-        self._conversion(word, word).fill((as_word(source, word),), as_word(target, word))
+        word = mover(self.context, target.dtype.itemsize)
+        word.fill((as_word(source, word.result),), as_word(target, word.result))
 
     # --------------------------------------------------------------- reductions
     def reduce(
@@ -271,33 +271,51 @@ class CudaClient(LinalgFamilies, ArrayLibClient):
             dtype = dt.bool_
         elif kind in (Reduction.MAX, Reduction.MIN):
             dtype = array.dtype
-        return self._fold(Fold(kind, array.dtype, dtype), array, axes, keepdims)
+        return self._reduced(self._fold(kind, array.dtype, dtype, False), array, axes, keepdims)
 
     def argreduce(self, kind: Reduction, array: Array, axis: int, keepdims: bool) -> Array:
-        fold = Fold(kind, array.dtype, self.defaults.indexing, position=True)
-        return self._fold(fold, array, (axis,), keepdims)
+        fold = self._fold(kind, array.dtype, self.defaults.indexing, True)
+        return self._reduced(fold, array, (axis,), keepdims)
 
-    def _fold(self, fold: Fold, array: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
-        kept = [1 if axis in axes else n for axis, n in enumerate(array.shape)]
-        shape = (
-            tuple(kept)
-            if keepdims
-            else tuple(n for axis, n in enumerate(array.shape) if axis not in axes)
-        )
+    def _reduced(self, fold: Fold, array: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
+        shape: tuple[int, ...] = array.shape
+        if keepdims:
+            shape = tuple([1 if axis in axes else n for axis, n in enumerate(shape)])
+        elif len(axes) == len(shape):
+            shape = ()
+        else:
+            shape = tuple([n for axis, n in enumerate(shape) if axis not in axes])
+        if not array.size:
+            return self.full(shape, EMPTY.get(fold.kind, 0), fold.result)
         out = self.empty(shape, fold.result)
         reduce_into(self.context, fold, array, axes, out)
         return out
 
+    def _fold(self, kind: Reduction, source: DType, result: DType, position: bool) -> Fold:
+        key = (kind, source, result, position)
+        found = self._folds.get(key)
+        if found is None:
+            found = self._folds[key] = Fold(*key)
+        return found
+
     def scan(self, kind: Reduction, array: Array, axis: int, dtype: DType) -> Array:
         out = self.empty(array.shape, dtype)
-        scan_into(self.context, Fold(kind, array.dtype, dtype), array, axis, out)
+        if out.size:
+            source = array if array._c_contiguous else self.copy(array)
+            scan_into(self.context, self._fold(kind, array.dtype, dtype, False), source, axis, out)
         return out
 
     # ------------------------------------------------------- gather and scatter
     def gather(self, array: Array, indices: Sequence[Array]) -> Array:
-        shape = (*indices[0].shape, *array.shape[len(indices) :])
-        out = self.empty(shape, array.dtype)
-        gather_into(self.context, array, self._index_arrays(indices), out)
+        picked, rest = indices[0].shape, array.shape[len(indices) :]
+        ready = self._index_arrays(indices)
+        if prefers_across(array, ready):
+            out = self.empty((*rest, *picked), array.dtype)
+            gather_across(self.context, array, ready[0], out)
+            axes = range(out.ndim)
+            return out.transpose((*axes[len(rest) :], *axes[: len(rest)]))
+        out = self.empty((*picked, *rest), array.dtype)
+        gather_into(self.context, array, ready, out)
         return out
 
     def scatter(self, array: Array, indices: Sequence[Array], values: Array) -> None:
@@ -319,12 +337,33 @@ class CudaClient(LinalgFamilies, ArrayLibClient):
         return ready
 
     def nonzero(self, array: Array) -> tuple[Array, ...]:
-        with self.context.inside():
-            return tuple(array.nonzero())
+        count = 0
+        if array.size:
+            selection = self._selection(array)
+            count = selection.count
+        found = tuple(self.empty((count,), self.defaults.indexing) for _ in range(array.ndim))
+        if count:
+            selection.positions(found)
+        return found
 
     def compress(self, array: Array, mask: Array) -> Array:
-        with self.context.inside():
-            return array[mask]
+        if not mask.ndim:
+            array, mask = array.reshape((1, *array.shape)), mask.reshape((1,))
+        if array.ndim > mask.ndim:
+            return self.gather(array, self.nonzero(mask))
+        if not mask.size:
+            return self.empty((0,), array.dtype)
+        selection = self._selection(mask)
+        out = self.empty((selection.count,), array.dtype)
+        selection.elements(array, out)
+        return out
+
+    def _selection(self, array: Array) -> Selection:
+        """What an array that has elements selects as a mask."""
+        mask = array if array.dtype == dt.bool_ else self.cast(array, dt.bool_)
+        if not mask._c_contiguous or mask.data.ptr % texts.VECTOR:
+            mask = self.copy(mask)
+        return Selection(self.context, mask)
 
     # ----------------------------------------------------- sorting and searching
     def sort(self, array: Array, axis: int, descending: bool) -> Array:

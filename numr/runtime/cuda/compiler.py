@@ -8,16 +8,40 @@ import os
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from struct import Struct
 from typing import Any
 
 from numr.codegen.cuda import OPTIONS
 from numr.runtime.cuda import driver
 
-__all__ = ["Compiler", "Counters"]
+__all__ = ["Compiler", "Counters", "Kernel"]
 
 _DIGEST = hashlib.sha256().digest_size
+
+
+class Kernel:
+    """A kernel on the device, and how the values of its arguments are laid out for a launch.
+
+    Attributes
+    ----------
+    ptr : int
+        The driver's handle.
+    pack : callable
+        Writes values into a buffer, each argument in a slot of 16 bytes; the last may be longer.
+    has_tail : bool
+        Whether there is such a longer argument.
+    """
+
+    __slots__ = ("function", "has_tail", "pack", "ptr")
+
+    def __init__(self, function: Any, layout: str) -> None:
+        self.function = function  # keeps the module loaded
+        self.ptr = int(function.ptr)
+        self.has_tail = layout.endswith("s")
+        self.pack: Callable[..., None] = Struct(f"<{layout}").pack_into
 
 
 @dataclass
@@ -31,7 +55,7 @@ class Counters:
     loaded : int
         Texts that were found compiled on disk.
     reused : int
-        How often a kernel was asked for that this process had already.
+        How often a text was asked for that this process had already.
     """
 
     compiled: int = 0
@@ -69,24 +93,25 @@ class Compiler:
         self.counters = Counters()
         self._device = device
         self._modules: dict[str, Any] = {}
-        self._functions: dict[tuple[str, ...], tuple[Any, ...]] = {}
         self._lock = threading.Lock()
         self._key: str | None = None
         self._folder = cache_folder()
 
-    def functions(self, source: str, *names: str) -> tuple[Any, ...]:
-        """The kernels of a text, by name."""
-        key = (source, *names)
-        found = self._functions.get(key)
-        if found is not None:
-            self.counters.reused += 1
-            return found
+    def kernel(
+        self, source: str, arguments: int, tail: int = 0, name: str = "numr_kernel"
+    ) -> Kernel:
+        """A kernel of a text, whose arguments are integers and addresses, and at the end a struct of ``tail`` bytes."""
+        return self.laid_out(source, "q8x" * arguments + (f"{tail}s" if tail else ""), name)
+
+    def laid_out(self, source: str, layout: str, name: str = "numr_kernel") -> Kernel:
+        """A kernel of a text, with the layout of its arguments as ``struct`` has it."""
         with self._lock:
             module = self._modules.get(source)
             if module is None:
                 module = self._modules[source] = self._load(source)
-            found = self._functions[key] = tuple(module.get_function(name) for name in names)
-        return found
+            else:
+                self.counters.reused += 1
+        return Kernel(module.get_function(name), layout)
 
     def _load(self, source: str) -> Any:
         binary = self._from_disk(source)

@@ -12,7 +12,7 @@ from typing import Any
 
 from numr.errors import RuntimeUnavailable
 
-__all__ = ["count", "library", "require", "unavailable"]
+__all__ = ["Process", "count", "library", "require", "unavailable"]
 
 _INSTALL = (
     "Install it with: pip install 'numr[cuda]' (CUDA 13) or pip install 'numr[cuda12]' (CUDA 12)."
@@ -26,7 +26,7 @@ MEMORY_ALLOCATION = 2
 INITIALIZATION_ERROR = 3
 
 
-class _Process:
+class Process:
     """What the driver knows of this process."""
 
     #: Whether the driver was initialised here, or in a process that this one was forked from.
@@ -36,8 +36,8 @@ class _Process:
 
 
 def _after_fork_in_child() -> None:
-    if _Process.initialised:
-        _Process.forked = True
+    if Process.initialised:
+        Process.forked = True
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
@@ -46,7 +46,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
 
 def unavailable() -> RuntimeUnavailable | None:
     """Why CUDA cannot be used in this process; None where it can."""
-    if _Process.forked:
+    if Process.forked:
         return _after_fork()
     found = _probe()
     return found if isinstance(found, RuntimeUnavailable) else None
@@ -81,7 +81,7 @@ def library() -> Any:
 
 def is_forked() -> bool:
     """Whether this process inherited a driver that does not work in it."""
-    return _Process.forked
+    return Process.forked
 
 
 def _after_fork() -> RuntimeUnavailable:
@@ -109,7 +109,7 @@ def _probe() -> int | RuntimeUnavailable:
         cupy = library()
     except (ImportError, OSError, RuntimeError) as error:
         return RuntimeUnavailable("cuda", f"CuPy cannot be imported: {error}", _INSTALL)
-    _Process.initialised = True
+    Process.initialised = True
     try:
         found = int(cupy.cuda.runtime.getDeviceCount())
     except cupy.cuda.runtime.CUDARuntimeError as error:

@@ -1,21 +1,22 @@
-"""Elementwise kernels: an expression of the op table on arrays of any strides and on scalars."""
+"""Elementwise operations: a formula on arrays of any strides and on scalars, into a new array or a given one."""
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from numr.codegen import cuda
 from numr.codegen.calls import Formula, call_of
-from numr.codegen.elementwise import operand
-from numr.codegen.expr import Expr
 from numr.dtypes import DType, Kind
 from numr.ir.ops import Op
 from numr.layout import broadcast_shapes
-from numr.runtime.cuda import texts
-from numr.runtime.cuda.texts import BLOCK, Walk
+from numr.layout.strides import contiguous_strides
+from numr.runtime.cuda.compiler import Kernel
+from numr.runtime.cuda.elementwise_texts import Texts
+from numr.runtime.cuda.geometry import Geometry, geometry
+from numr.runtime.cuda.texts import BLOCK, NARROW
 
 if TYPE_CHECKING:
     from numr.runtime.cuda.context import DeviceContext
@@ -24,9 +25,20 @@ __all__ = ["Elementwise", "of_operation"]
 
 Array = Any
 
-#: Up to this many operations one thread computes several elements, so that more memory is under way.
-_SMALL_CODE: Final = 128
-_UNROLL: Final = 4
+#: Broadcasts that an operation remembers.
+_REMEMBERED: Final = 256
+
+
+class _Broadcast(NamedTuple):
+    """The shape that arrays broadcast to, its size, and the byte strides of each array and of the result for it.
+
+    ``plans`` are those of :meth:`Elementwise.launch`.
+    """
+
+    shape: tuple[int, ...]
+    size: int
+    strides: tuple[tuple[int, ...], ...]
+    plans: dict[bool, tuple[Any, ...]]
 
 
 class Elementwise:
@@ -44,6 +56,11 @@ class Elementwise:
         Of the result's elements.
     formula : callable
         Makes the result's expression from the operands'.
+
+    Attributes
+    ----------
+    loop : callable
+        The result on broadcast operands, in a new array: the quickest way for this number of operands.
     """
 
     def __init__(
@@ -61,151 +78,226 @@ class Elementwise:
         self._formula = formula
         self._arrays = tuple(i for i, (_, is_array) in enumerate(sources) if is_array)
         self._scalars = tuple(
-            (i, _scalar_maker(dtype)) for i, (dtype, is_array) in enumerate(sources) if not is_array
+            (i, *_scalar(dtype)) for i, (dtype, is_array) in enumerate(sources) if not is_array
         )
-        self._itemsizes = tuple(sources[i][0].itemsize for i in self._arrays)
-        self._code: cuda.Code | None = None
-        self._flat: Any = None
-        self._tile = BLOCK
-        self._strided: dict[tuple[int, bool], Any] = {}
+        self._itemsizes = (*(sources[i][0].itemsize for i in self._arrays), result.itemsize)
+        self._texts: Texts | None = None
+        self._kernels: dict[tuple[object, ...], Kernel] = {}
+        self._broadcasts: dict[tuple[Any, ...], _Broadcast] = {}
+        # Kernels for contiguous operands: those that start at multiples of 16 bytes, and others.
+        self._whole: Any = None
+        self._other: Any = None
+        self._share = self._lone_share = BLOCK
+        kinds = tuple(is_array for _, is_array in sources)
+        quickest: dict[tuple[bool, ...], Callable[..., Array]] = {
+            (True,): self._one,
+            (True, True): self._two,
+            (True, False): self._one_and_scalar,
+            (False, True): self._scalar_and_one,
+            (False,): self.constant,
+        }
+        self.loop = quickest.get(kinds, self.__call__)
 
     def __call__(self, *operands: Any) -> Array:
         """The result on broadcast operands, in a new array."""
         arrays = [operands[i] for i in self._arrays]
-        shape = arrays[0].shape
-        flat = True
-        for array in arrays:
-            if array.shape != shape or not array._c_contiguous:
-                flat = False
-                break
-        if not flat:
-            if any(array.shape != shape for array in arrays):
-                shape = broadcast_shapes(*(array.shape for array in arrays), function=self.name)
-            if len(shape) > 1 and _in_fortran_order(arrays, shape):
-                turned = [x.T if i in self._arrays else x for i, x in enumerate(operands)]
-                return self(*turned).T
-        out = self.context.empty(shape, self.result)
-        if out.size:
-            self._run(operands, arrays, out, flat)
-        return out
+        key = tuple([(array.shape, array.strides) for array in arrays])
+        found = self._broadcasts.get(key)
+        if found is None:
+            found = self._broadcast(arrays, key)
+        context = self.context
+        memory = context.allocator.pointer(found.size * self.result.itemsize)
+        if found.size:
+            values = self._values(operands, arrays)
+            values.append(memory.ptr)
+            self.launch(values, found.shape, found.strides, found.plans)
+        return context.array(found.shape, self.result, memory, found.strides[-1])
+
+    def _broadcast(self, arrays: list[Array], key: tuple[Any, ...]) -> _Broadcast:
+        shape: tuple[int, ...] = arrays[0].shape
+        if any(array.shape != shape for array in arrays):
+            shape = broadcast_shapes(*(array.shape for array in arrays), function=self.name)
+        strides = [_broadcast_strides(array, shape) for array in arrays]
+        # Where all arrays lie in Fortran order, a result in that order is quickest.
+        turned = len(shape) > 1 and _in_fortran_order(arrays, shape)
+        lengths = shape[::-1] if turned else shape
+        steps = contiguous_strides(lengths)
+        own = tuple([step * self.result.itemsize for step in (steps[::-1] if turned else steps)])
+        size = 1
+        for n in shape:
+            size *= n
+        if len(self._broadcasts) >= _REMEMBERED:
+            self._broadcasts.clear()
+        found = self._broadcasts[key] = _Broadcast(shape, size, (*strides, own), {})
+        return found
+
+    def _values(self, operands: Sequence[Any], arrays: list[Array]) -> list[Any]:
+        """Addresses of the arrays, and the scalars as they are packed."""
+        values = list(operands)
+        for i, array in zip(self._arrays, arrays, strict=True):
+            values[i] = array.data.ptr
+        for i, _, make in self._scalars:
+            values[i] = make(values[i])
+        return values
+
+    # The next ones are what __call__ is, in as few steps as can be for contiguous arrays of one shape.
+    def _one(self, x: Array) -> Array:
+        size = x.size
+        kernel = self._whole
+        if kernel is None or not x._c_contiguous or not 0 < size < NARROW:
+            return self(x)
+        context = self.context
+        memory = context.allocator.pointer(size * self._itemsizes[1])
+        ptr = x.data.ptr
+        share = self._share
+        if ptr & 15:
+            kernel, share = self._other, self._lone_share
+        context.launch(kernel, -(-size // share), 1, BLOCK, 1, ptr, memory.ptr, size)
+        return context.array(x.shape, self.result, memory)
+
+    def _two(self, x: Array, y: Array) -> Array:
+        size = x.size
+        shape = x.shape
+        kernel = self._whole
+        if (
+            kernel is None
+            or not (x._c_contiguous and y._c_contiguous)
+            or y.shape != shape
+            or not 0 < size < NARROW
+        ):
+            return self(x, y)
+        context = self.context
+        memory = context.allocator.pointer(size * self._itemsizes[2])
+        one, two = x.data.ptr, y.data.ptr
+        share = self._share
+        if (one | two) & 15:
+            kernel, share = self._other, self._lone_share
+        context.launch(kernel, -(-size // share), 1, BLOCK, 1, one, two, memory.ptr, size)
+        return context.array(shape, self.result, memory)
+
+    def _one_and_scalar(self, x: Array, y: Any) -> Array:
+        return self._scaled(x, (x, y))
+
+    def _scalar_and_one(self, x: Any, y: Array) -> Array:
+        return self._scaled(y, (x, y))
+
+    def _scaled(self, array: Array, operands: tuple[Any, Any]) -> Array:
+        size = array.size
+        kernel = self._whole
+        if kernel is None or not array._c_contiguous or not 0 < size < NARROW:
+            return self(*operands)
+        context = self.context
+        ((place, _, make),) = self._scalars
+        scalar = make(operands[place])
+        memory = context.allocator.pointer(size * self._itemsizes[1])
+        ptr = array.data.ptr
+        share = self._share
+        if ptr & 15:
+            kernel, share = self._other, self._lone_share
+        one, two = (ptr, scalar) if place else (scalar, ptr)
+        context.launch(kernel, -(-size // share), 1, BLOCK, 1, one, two, memory.ptr, size)
+        return context.array(array.shape, self.result, memory)
+
+    def constant(self, value: Any, shape: tuple[int, ...] = ()) -> Array:
+        """A new array that a scalar fills."""
+        context = self.context
+        size = 1
+        for n in shape:
+            size *= n
+        memory = context.allocator.pointer(size * self.result.itemsize)
+        array = context.array(shape, self.result, memory)
+        kernel = self._whole
+        if kernel is None or not 0 < size < NARROW:
+            self.fill((value,), array)
+        else:
+            scalar = self._scalars[0][2](value)
+            grid = -(-size // self._share)
+            context.launch(kernel, grid, 1, BLOCK, 1, scalar, memory.ptr, size)
+        return array
 
     def fill(self, operands: Sequence[Any], out: Array) -> None:
         """Write the result into an array. An operand may be the array itself, but not overlap it otherwise."""
         if not out.size:
             return
+        shape = out.shape
         arrays = [operands[i] for i in self._arrays]
-        flat = out._c_contiguous and all(
-            array.shape == out.shape and array._c_contiguous for array in arrays
-        )
-        self._run(operands, arrays, out, flat)
+        strides = (*[_broadcast_strides(array, shape) for array in arrays], out.strides)
+        values = self._values(operands, arrays)
+        values.append(out.data.ptr)
+        self.launch(values, shape, strides)
 
-    def _run(self, operands: Sequence[Any], arrays: list[Array], out: Array, flat: bool) -> None:
-        arguments: list[Any] = list(operands)
+    def launch(
+        self,
+        values: list[Any],
+        shape: tuple[int, ...],
+        strides: tuple[tuple[int, ...], ...],
+        plans: dict[bool, tuple[Any, ...]] | None = None,
+    ) -> None:
+        """Run on addresses: those of the arrays, among them the scalars as they are packed, and the result's.
+
+        ``strides`` are those of the arrays and of the result, in bytes, for one shape without lengths of 0. ``plans``
+        remembers what follows from them, by whether all addresses are multiples of 16.
+        """
+        addresses = values[-1]
         for i in self._arrays:
-            arguments[i] = arguments[i].data.ptr
-        for i, make in self._scalars:
-            arguments[i] = make(arguments[i])
-        arguments.append(out.data.ptr)
-        size = out.size
+            addresses |= values[i]
+        aligned = not addresses & 15
+        found = plans.get(aligned) if plans is not None else None
+        if found is None:
+            found = self._planned(shape, strides, aligned)
+            if plans is not None:
+                plans[aligned] = found
+        kernel, grid, across, down, numbers = found
+        self.context.launch(kernel, grid, 1, across, down, *values, *numbers)
+
+    def _planned(
+        self, shape: tuple[int, ...], strides: tuple[tuple[int, ...], ...], aligned: bool
+    ) -> tuple[Any, ...]:
+        """The kernel, its grid and block, and the arguments after the addresses."""
+        texts = self._texts
+        if texts is None:
+            texts = self._prepared()
+        plan = geometry(shape, strides, self._itemsizes, texts.vector, texts.unroll, aligned)
+        kernel = self._kernels.get(plan.variant)
+        if kernel is None:
+            kernel = self._kernel(plan)
+        numbers = (*plan.numbers, plan.dims) if kernel.has_tail else plan.numbers
+        return (kernel, plan.grid, *plan.block, numbers)
+
+    # ---------------------------------------------------------------- kernels
+    def _prepared(self) -> Texts:
+        texts = self._texts = Texts(self.sources, self.result, self._formula)
+        if self.loop != self.__call__:
+            # What one array or two need on the short way.
+            self._share = BLOCK * texts.vector * texts.unroll
+            self._lone_share = BLOCK * texts.unroll
+            classes = "c" * len(self._itemsizes)
+            kernels = [
+                self._made(("rows", whole, classes, 0, False), 1, 0) for whole in (True, False)
+            ]
+            self._other = kernels[1]
+            self._whole = kernels[0]
+        return texts
+
+    def _kernel(self, plan: Geometry) -> Kernel:
+        kind, *rest = plan.variant
+        has_dims = kind == "tiles" or bool(rest[2]) or "s" in str(rest[1])
+        return self._made(plan.variant, len(plan.numbers), len(plan.dims) if has_dims else 0)
+
+    def _made(self, variant: tuple[object, ...], numbers: int, tail: int) -> Kernel:
+        assert self._texts is not None
+        kind, *parameters = variant
+        text: str = getattr(self._texts, str(kind))(*parameters)
+        layout = ["q8x"] * len(self.sources)
+        for i, scalar, _ in self._scalars:
+            layout[i] = scalar
+        layout += ["q8x"] * (1 + numbers)
+        if tail:
+            layout.append(f"{tail}s")
         context = self.context
-        if not flat:
-            shape = out.shape
-            strides = [_broadcast_strides(array, shape) for array in arrays]
-            walk = Walk(shape, [*strides, out.strides], size)
-            steps = [steps[0] for steps in walk.steps] if len(walk.lengths) == 1 else []
-            if steps != [*self._itemsizes, self.result.itemsize]:
-                kernel = self._strided.get((walk.rank, walk.wide))
-                with context.current():
-                    if kernel is None:
-                        kernel = self._strided_kernel(walk.rank, walk.wide)
-                    arguments += [size, walk.packed()]
-                    kernel((-(-size // BLOCK),), (BLOCK,), arguments, 0, context.stream)
-                return
-        arguments.append(size)
         with context.current():
-            if self._flat is None:
-                self._flat = self._flat_kernel()
-            kernel = self._flat
-            kernel((-(-size // self._tile),), (BLOCK,), arguments, 0, context.stream)
-
-    # ------------------------------------------------------------------- text
-    def _expression(self) -> cuda.Code:
-        if self._code is None:
-            operands = [operand(f"x{i}", dtype) for i, (dtype, _) in enumerate(self.sources)]
-            value = self._formula(*operands)
-            roots = [value] if isinstance(value, Expr) else list(value)
-            self._code = cuda.code(roots, indent="            ")
-        return self._code
-
-    def _parameters(self) -> str:
-        parts = []
-        for i, (dtype, is_array) in enumerate(self.sources):
-            if is_array:
-                parts.append(f"const {texts.memory_type(dtype)}* p{i}")
-            else:
-                parts.append(f"const {texts.memory_type(dtype)} s{i}")
-        parts.append(f"{texts.memory_type(self.result)}* out")
-        return ", ".join(parts) + ", const long long size"
-
-    def _body(self, elements: dict[int, str], target: str) -> str:
-        code = self._expression()
-        lines = []
-        for i, (dtype, is_array) in enumerate(self.sources):
-            lines += texts.load(f"x{i}", dtype, elements[i] if is_array else f"s{i}")
-        loads = "".join(f"            {line}\n" for line in lines)
-        return (
-            f"{loads}{code.statements}"
-            f"            {texts.store(target, self.result, code.results)}\n"
-        )
-
-    def _flat_kernel(self) -> Any:
-        unroll = _UNROLL if self._expression().size <= _SMALL_CODE else 1
-        self._tile = BLOCK * unroll
-        raws = "".join(
-            f"    {texts.memory_type(self.sources[i][0])} raw{i}[{unroll}];\n" for i in self._arrays
-        )
-        reads = "".join(f" raw{i}[u] = p{i}[i];" for i in self._arrays)
-        place = f"const long long i = start + u * {BLOCK};"
-        source = (
-            f"{texts.head()}"
-            f'extern "C" __global__ void __launch_bounds__({BLOCK}) numr_kernel({self._parameters()}) {{\n'
-            f"    const long long start = (long long)blockIdx.x * {self._tile} + threadIdx.x;\n"
-            f"{raws}"
-            "    #pragma unroll\n"
-            f"    for (int u = 0; u < {unroll}; ++u) {{\n"
-            f"        {place}\n"
-            f"        if (i < size) {{{reads} }}\n"
-            "    }\n"
-            "    #pragma unroll\n"
-            f"    for (int u = 0; u < {unroll}; ++u) {{\n"
-            f"        {place}\n"
-            "        if (i < size) {\n"
-            f"{self._body({i: f'raw{i}[u]' for i in self._arrays}, 'out[i]')}"
-            "        }\n"
-            "    }\n"
-            "}\n"
-        )
-        return self.context.compiler.functions(source, "numr_kernel")[0]
-
-    def _strided_kernel(self, rank: int, wide: bool) -> Any:
-        arrays = len(self._arrays) + 1
-        elements = {
-            i: f"(*(const {texts.memory_type(self.sources[i][0])}*)((const char*)p{i} + at{k}))"
-            for k, i in enumerate(self._arrays)
-        }
-        target = f"*({texts.memory_type(self.result)}*)((char*)out + at{arrays - 1})"
-        source = (
-            f"{texts.head()}{texts.dims_type(rank, arrays)}"
-            f'extern "C" __global__ void __launch_bounds__({BLOCK}) numr_kernel('
-            f"{self._parameters()}, const numr_dims dims) {{\n"
-            f"    const long long i = (long long)blockIdx.x * {BLOCK} + threadIdx.x;\n"
-            "    if (i >= size) return;\n"
-            f"{texts.walk(rank, arrays, 'i', wide)}"
-            f"{self._body(elements, target)}"
-            "}\n"
-        )
-        kernel = self.context.compiler.functions(source, "numr_kernel")[0]
-        self._strided[rank, wide] = kernel
+            kernel = context.compiler.laid_out(text, "".join(layout))
+        self._kernels[variant] = kernel
         return kernel
 
 
@@ -215,20 +307,24 @@ def of_operation(context: DeviceContext, op: Op, kinds: tuple[Kind, ...]) -> Ele
     return Elementwise(context, op.name, call.sources, call.result, call.formula)
 
 
-def _scalar_maker(dtype: DType) -> Callable[[Any], Any]:
-    """What turns a Python scalar into a kernel's argument: the number as elements of the dtype are in memory."""
-    cls = dtype.type
+def _scalar(dtype: DType) -> tuple[str, Callable[[Any], Any]]:
+    """How a Python scalar lies in its slot among the arguments, and what makes it ready to be packed.
+
+    In the slot are the number's bytes as elements of the dtype have them. Integers are packed as longer ones, of which
+    the first bytes count; those that the dtype does not hold raise OverflowError.
+    """
     if dtype.kind == "b":
-        return lambda value: np.uint8(bool(value))
+        return "q8x", bool
     if dtype.kind in "iu":
-        return cls
+        return "Q8x" if dtype.name == "uint64" else "q8x", dtype.type
     if dtype.kind == "c":
-        return lambda value: _quietly(dtype, value).reshape(1).view(f"V{dtype.itemsize}")
+        return f"{dtype.itemsize}s{16 - dtype.itemsize}x", lambda x: _quietly(dtype, x).tobytes()
     if dtype.name == "float16":
-        return lambda value: _quietly(dtype, value).view(np.uint16)[()]
-    if dtype.name == "float64":
-        return cls
-    return lambda value: _quietly(dtype, value)[()]
+        return "H14x", lambda x: int(_quietly(dtype, x).view(np.uint16))
+    if dtype.name == "float32":
+        # A number beyond the range is infinite, for which struct would raise.
+        return "f12x", lambda x: ctypes.c_float(x).value
+    return "d8x", float
 
 
 def _quietly(dtype: DType, value: Any) -> np.ndarray[Any, Any]:

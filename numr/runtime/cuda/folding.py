@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -17,11 +17,20 @@ from numr.dtypes import DType
 from numr.ir import ops
 from numr.ir.ops import Reduction
 from numr.runtime.cuda import texts
+from numr.runtime.cuda.texts import BLOCK
 
-__all__ = ["ACCUMULATOR_BYTES", "Fold"]
+if TYPE_CHECKING:
+    from numr.runtime.cuda.compiler import Kernel
 
-#: At least as many bytes as an accumulator has.
-ACCUMULATOR_BYTES: Final = 32
+__all__ = ["BLOCK_JOIN", "EMPTY", "GROUP_JOIN", "Fold", "lines_join"]
+
+#: What a reduction of no elements gives.
+EMPTY: Final = {
+    Reduction.SUM: 0,
+    Reduction.PROD: 1,
+    Reduction.ANY: 0,
+    Reduction.ALL: 1,
+}
 
 _JOINS: Final = {
     Reduction.SUM: ops.ADD,
@@ -31,13 +40,49 @@ _JOINS: Final = {
     Reduction.ANY: ops.LOGICAL_OR,
     Reduction.ALL: ops.LOGICAL_AND,
 }
-#: What a reduction of no elements gives, where there is such a value.
-_EMPTY: Final = {
-    Reduction.SUM: 0,
-    Reduction.PROD: 1,
-    Reduction.ANY: 0,
-    Reduction.ALL: 1,
+
+#: Joins what neighbouring threads of a warp hold, of which the first ``valid`` have something.
+GROUP_JOIN: Final = """\
+__device__ __forceinline__ numr_acc numr_group(numr_acc acc, const int t, const int valid, const int width) {
+    for (int half = width >> 1; half > 0; half >>= 1) {
+        const numr_acc other = numr_down(acc, half, width);
+        if (t + half < valid) acc = numr_join(acc, other);
+    }
+    return acc;
 }
+"""
+
+#: Joins what the threads of a block hold; the first thread gets the result.
+BLOCK_JOIN: Final = """\
+__device__ __forceinline__ numr_acc numr_block(numr_acc acc, const int valid, numr_acc* shared) {
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    acc = numr_group(acc, lane, valid - warp * 32, 32);
+    if (lane == 0) shared[warp] = acc;
+    __syncthreads();
+    if (warp == 0) acc = numr_group(shared[lane & WARPS_1], lane & WARPS_1, (valid + 31) >> 5, WARPS);
+    return acc;
+}
+""".replace("WARPS_1", str(BLOCK // 32 - 1)).replace("WARPS", str(BLOCK // 32))
+
+
+def lines_join(vector: int) -> str:
+    """The function that joins what lines of threads hold in a block, each thread ``vector`` accumulators.
+
+    Of the lines, which have ``lanes`` threads each, the first ``valid`` have something; the first one gets the results.
+    """
+    each = f"#pragma unroll\n    for (int v = 0; v < {vector}; ++v) "
+    return (
+        "__device__ __forceinline__ void numr_lines("
+        "numr_acc* acc, const int line, const int lanes, const int valid, numr_acc* shared) {\n"
+        f"    {each}shared[v * {BLOCK} + threadIdx.x] = acc[v];\n"
+        f"    for (int half = {BLOCK} / lanes / 2; half > 0; half >>= 1) {{\n"
+        "        __syncthreads();\n"
+        "        if (line < half && line + half < valid) {\n"
+        f"    {each}{{\n"
+        f"            numr_acc* const at = shared + v * {BLOCK} + threadIdx.x;\n"
+        "            at[0] = numr_join(at[0], at[half * lanes]);\n        }\n        }\n    }\n"
+        f"    {each}acc[v] = shared[v * {BLOCK} + threadIdx.x];\n}}\n"
+    )
 
 
 @dataclass(frozen=True)
@@ -54,12 +99,20 @@ class Fold:
         Of the result; for positions that of indices.
     position : bool
         Whether the position of the maximum or minimum is wanted instead of its value.
+
+    Attributes
+    ----------
+    kernels : dict
+        Those of this fold that were needed so far, on one device.
     """
 
     kind: Reduction
     source: DType
     result: DType
     position: bool = False
+    kernels: dict[tuple[object, ...], Kernel] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     @property
     def dtype(self) -> DType:
@@ -71,43 +124,62 @@ class Fold:
         # Sums of float16 are rounded once, at their end.
         return np.dtype(np.float32) if self.result == dt.float16 else self.result
 
-    def declarations(self) -> str:
-        """The accumulator ``numr_acc``, and the functions that make an empty one, take an element and join two.
+    @property
+    def held(self) -> int:
+        """Bytes of an accumulator, at most."""
+        return 16 if self.position else max(self.dtype.itemsize, 4)
 
-        ``numr_merge`` joins two of which neither is empty.
-        """
+    def _values(self) -> dict[str, str]:
+        """The fields of an accumulator that hold a value, with their types."""
         variable = operand("x", self.dtype)
         parts = [variable] if isinstance(variable, Expr) else list(variable)
-        type = cuda.type_name(parts[0].type)
-        values = [f"v{i}" for i in range(len(parts))]
-        fields = "".join(f"    {type} {name};\n" for name in values)
+        return {f"v{i}": cuda.type_name(part.type) for i, part in enumerate(parts)}
+
+    def declarations(self) -> str:
+        """The accumulator ``numr_acc``, and the functions on it.
+
+        ``numr_take`` makes one of an element and its position, ``numr_join`` joins two, and ``numr_next`` joins two of
+        which the second comes later. ``numr_down``, ``numr_up`` and ``numr_from`` give what another thread of the warp
+        holds.
+        """
+        values = self._values()
+        fields = {**values, "at": "long long"} if self.position else values
+        declared = "".join(f"    {type} {name};\n" for name, type in fields.items())
+        shuffles = "".join(
+            f"__device__ __forceinline__ numr_acc {name}(numr_acc a, const int lane, const int width) {{\n"
+            + "".join(
+                f"    a.{field} = __shfl_{kind}sync(0xffffffffu, {'(int)' if type == 'bool' else ''}a.{field}, "
+                "lane, width);\n"
+                for field, type in fields.items()
+            )
+            + "    return a;\n}\n"
+            for name, kind in (("numr_down", "down_"), ("numr_up", "up_"), ("numr_from", ""))
+        )
         return (
-            f"struct numr_acc {{\n    long long at;\n{fields}    int has;\n}};\n"
-            "__device__ __forceinline__ numr_acc numr_none() {\n"
-            "    numr_acc acc;\n    acc.at = 0;\n"
-            + "".join(f"    acc.{name} = 0;\n" for name in values)
-            + "    acc.has = 0;\n    return acc;\n}\n"
-            f"{self.taker('numr_take', self.source)}"
-            "__device__ __forceinline__ numr_acc numr_merge(const numr_acc a, const numr_acc b) {\n"
-            f"{self._join(values)}}}\n"
+            f"struct numr_acc {{\n{declared}}};\n"
+            f"{self._taker()}"
             "__device__ __forceinline__ numr_acc numr_join(const numr_acc a, const numr_acc b) {\n"
-            "    if (!b.has) return a;\n    if (!a.has) return b;\n    return numr_merge(a, b);\n}\n"
+            f"{self._join(list(values), '(b.at < a.at)')}}}\n"
+            "__device__ __forceinline__ numr_acc numr_next(const numr_acc a, const numr_acc b) {\n"
+            f"{self._join(list(values), 'false')}}}\n"
+            f"{shuffles}"
         )
 
-    def taker(self, name: str, source: DType) -> str:
-        """The function that makes an accumulator of an element in memory and its position."""
+    def _taker(self) -> str:
+        source = self.source
         taken = texts.taken(operand("e", source), source, self.dtype)
         code = cuda.code([taken] if isinstance(taken, Expr) else list(taken))
         loads = "".join(f"    {line}\n" for line in texts.load("e", source, "element"))
         assign = "".join(f"    acc.v{i} = {text};\n" for i, text in enumerate(code.results))
+        at = "    acc.at = at;\n" if self.position else ""
         return (
-            f"__device__ __forceinline__ numr_acc {name}("
+            "__device__ __forceinline__ numr_acc numr_take("
             f"const {texts.memory_type(source)} element, const long long at) {{\n"
-            f"    numr_acc acc;\n{loads}{code.statements}    acc.at = at;\n{assign}    acc.has = 1;\n"
-            "    return acc;\n}\n"
+            f"    numr_acc acc;\n{loads}{code.statements}{assign}{at}    return acc;\n}}\n"
         )
 
-    def _join(self, values: list[str]) -> str:
+    def _join(self, values: list[str], earlier: str) -> str:
+        """The body of a function that joins ``a`` and ``b``; ``earlier`` says whether ``b`` comes before ``a``."""
         names: dict[str, str] = {}
         for side in "ab":
             variable = operand(side, self.dtype)
@@ -118,7 +190,7 @@ class Fold:
         a, b = operand("a", self.dtype), operand("b", self.dtype)
         if self.position:
             code = cuda.code(
-                [_precedes(self.kind, self.dtype, a, b)], {**names, "earlier": "(b.at < a.at)"}
+                [_precedes(self.kind, self.dtype, a, b)], {**names, "earlier": earlier}
             )
             return f"{code.statements}    return {code.results[0]} ? b : a;\n"
         joined = expression(_JOINS[self.kind], self.dtype, a, b)
@@ -126,7 +198,7 @@ class Fold:
         assign = "".join(
             f"    acc.{name} = {text};\n" for name, text in zip(values, code.results, strict=True)
         )
-        return f"{code.statements}    numr_acc acc = a;\n{assign}    return acc;\n"
+        return f"{code.statements}    numr_acc acc;\n{assign}    return acc;\n"
 
     def finish(self, target: str, acc: str, indent: str = "    ") -> str:
         """Statements that write what an accumulator holds as a result."""
@@ -138,12 +210,6 @@ class Fold:
         value: Operand = texts.taken(variable, self.dtype, self.result)
         code = cuda.code([value] if isinstance(value, Expr) else list(value), names, indent, "r")
         return code.statements + indent + texts.store(target, self.result, code.results) + "\n"
-
-    def empty(self) -> str:
-        """The statement that gives an accumulator of no elements the value that it has then."""
-        if self.position or self.kind not in _EMPTY:
-            return ""
-        return f"if (!acc.has) acc.v0 = {_EMPTY[self.kind]};"
 
 
 def _precedes(kind: Reduction, dtype: DType, a: Operand, b: Operand) -> Expr:

@@ -1,71 +1,87 @@
 """Gathering and scattering by index arrays, with every index checked.
 
-Whether an index is out of range is known to the device alone. So each call waits for the device and reads back a few
-bytes, some 20 microseconds; in exchange a bad index is an error, as on the CPU, and not another element.
+Whether an index is out of range is known to the device alone. So each call waits for the device, some ten
+microseconds; in exchange a bad index is an error, as on the CPU, and not another element.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final
-
-import numpy as np
+from functools import cache, lru_cache
+from math import gcd
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from numr.errors import IndexingError
 from numr.layout.strides import merge_axes
 from numr.runtime.cuda import texts
-from numr.runtime.cuda.texts import BLOCK
+from numr.runtime.cuda.texts import BLOCK, NARROW, VECTOR, power_of_two
 
 if TYPE_CHECKING:
     from numr.runtime.cuda.context import DeviceContext
 
-__all__ = ["gather_into", "scatter_from"]
+__all__ = ["gather_across", "gather_into", "prefers_across", "scatter_from"]
 
-#: What a kernel leaves behind for a bad index: whether there was one, the index, and its axis.
-_REPORT_BYTES: Final = 24
 _RANKS: Final = (1, 2, 3, 4, 8, 64)
+#: Elements that one thread moves.
+_UNROLL: Final = 4
+#: Blocks that keep a device busy, of so many threads: as many as there can be, so that few rows are in the cache at
+#: a time.
+_BUSY: Final = 512
+_LARGE: Final = 1024
 
 
-class _Targets:
-    """The elements of an array that index arrays pick: how a kernel finds them."""
+class _Plan(NamedTuple):
+    """How the elements behind each pick of an array's leading axes are moved, in words that are not looked at."""
 
-    def __init__(self, context: DeviceContext, array: Any, indices: Sequence[Any]) -> None:
-        count = len(indices)
-        self.context = context
-        self.shape = array.shape
-        self.count = count
-        self.picks = int(indices[0].size)
-        self.inner = 1
-        for n in array.shape[count:]:
-            self.inner *= n
-        lengths: list[int] = []
-        steps: list[int] = []
-        if self.inner:
-            lengths, (steps,) = merge_axes(array.shape[count:], [array.strides[count:]])
-        self.inner_rank = next(rank for rank in _RANKS if len(lengths) <= rank)
-        self.index_rank = next(rank for rank in _RANKS if count <= rank)
-        missing = self.index_rank - count
-        numbers = [index.data.ptr for index in indices] + [0] * missing
-        numbers += [*array.shape[:count], *[1] * missing]
-        numbers += [*array.strides[:count], *[0] * missing]
-        self.index_dims = texts.pack(numbers)
-        padding = self.inner_rank - len(lengths)
-        self.inner_dims = texts.pack([1] * padding + lengths + [0] * padding + steps)
-        self.word = texts.word(array.dtype.itemsize)
-        self.report = context.allocator.pointer(_REPORT_BYTES)
-        context.set_bytes(self.report.ptr, 0, _REPORT_BYTES)
+    #: Bytes of a word.
+    width: int
+    #: Words behind a pick.
+    inner: int
+    #: Places that an index picks from.
+    places: int
+    index_rank: int
+    inner_rank: int
+    #: Lengths and strides of the indexed axes, and those of the others.
+    indexed: bytes
+    dims: bytes
 
-    def check(self) -> None:
-        """Raise IndexingError if a kernel met an index out of range."""
-        host = np.empty(3, np.int64)
-        self.context.download(self.report.ptr, host.view(np.uint8))
-        if host[0]:
-            axis = int(host[2])
-            raise IndexingError(
-                f"indexing an array of shape {self.shape}: index {int(host[1])} is out of bounds for axis {axis} "
-                f"with size {self.shape[axis]}."
-            )
+
+@lru_cache(maxsize=1024)
+def _plan(
+    shape: tuple[int, ...], strides: tuple[int, ...], count: int, itemsize: int, alignment: int
+) -> _Plan:
+    """For an array of which the first ``count`` axes are indexed; addresses are multiples of ``alignment``."""
+    lengths: list[int] = []
+    steps: list[int] = []
+    inner = 1
+    for n in shape[count:]:
+        inner *= n
+    width = itemsize
+    if inner:
+        lengths, (steps,) = merge_axes(shape[count:], [strides[count:]])
+        if steps[-1:] == [itemsize]:
+            # What is behind a pick, and behind the next, lies in whole words of at most 16 bytes.
+            run = lengths[-1] * itemsize
+            width = gcd(alignment, VECTOR, run, *strides[:count], *steps[:-1])
+            lengths[-1], steps[-1] = run // width, width
+            inner = inner * itemsize // width
+    index_rank = next(rank for rank in _RANKS if count <= rank)
+    missing = index_rank - count
+    numbers = [*shape[:count], *[1] * missing, *strides[:count], *[0] * missing]
+    inner_rank = texts.rank_for(len(lengths))
+    places = 1
+    for n in shape[:count]:
+        places *= n
+    return _Plan(
+        width,
+        inner,
+        places,
+        index_rank,
+        inner_rank,
+        struct.pack(f"{len(numbers)}q", *numbers),
+        texts.pack_dims(inner_rank, lengths, [steps]),
+    )
 
 
 def gather_into(context: DeviceContext, array: Any, indices: Sequence[Any], out: Any) -> None:
@@ -76,18 +92,31 @@ def gather_into(context: DeviceContext, array: Any, indices: Sequence[Any], out:
     IndexingError
         If an index is out of range; ``out`` is arbitrary then.
     """
-    targets = _Targets(context, array, indices)
-    if not targets.picks:
-        return
-    # Indices count even where there is nothing to read behind them.
-    size = targets.picks * max(targets.inner, 1)
-    text = _gather_text(targets.word, targets.index_rank, targets.inner_rank)
-    with context.current():
-        (kernel,) = context.compiler.functions(text, "numr_kernel")
-        arguments = [array.data.ptr, out.data.ptr, targets.report.ptr, targets.picks, targets.inner]
-        arguments += [targets.count, targets.index_dims, targets.inner_dims]
-        kernel((-(-size // BLOCK),), (BLOCK,), arguments, 0, context.stream)
-    targets.check()
+    if indices[0].size:
+        _Moves(context, array, indices, out).gather()
+
+
+def prefers_across(array: Any, indices: Sequence[Any]) -> bool:
+    """Whether neighbours in memory are neighbours of the one indexed axis, so that picks should run along rows."""
+    shape, strides = array.shape, array.strides
+    if len(indices) != 1 or len(shape) < 2 or indices[0].size < 32 or not array.size:
+        return False
+    return all(
+        n == 1 or abs(step) > abs(strides[0])
+        for n, step in zip(shape[1:], strides[1:], strict=True)
+    )
+
+
+def gather_across(context: DeviceContext, array: Any, index: Any, out: Any) -> None:
+    """Read elements at one index array, as :func:`gather_into` does, with the picks as ``out``'s last axis.
+
+    Raises
+    ------
+    IndexingError
+        If an index is out of range; ``out`` is arbitrary then.
+    """
+    if index.size:
+        _Moves(context, array, [index], out).gather_across()
 
 
 def scatter_from(context: DeviceContext, array: Any, indices: Sequence[Any], values: Any) -> None:
@@ -101,29 +130,101 @@ def scatter_from(context: DeviceContext, array: Any, indices: Sequence[Any], val
     IndexingError
         If an index is out of range; nothing is written then.
     """
-    targets = _Targets(context, array, indices)
-    if not targets.picks:
-        return
-    places = 1
-    for n in array.shape[: targets.count]:
-        places *= n
-    wide = targets.picks >= 1 << 31
-    entry = 8 if wide else 4
-    table = context.allocator.pointer(entry * max(places, 1))
-    context.set_bytes(table.ptr, 0xFF, entry * max(places, 1))
-    text = _scatter_text(targets.word, targets.index_rank, targets.inner_rank, wide)
-    with context.current():
-        mark, kernel = context.compiler.functions(text, "numr_mark", "numr_kernel")
-        arguments = [table.ptr, targets.report.ptr, targets.picks, targets.count]
-        arguments += [targets.index_dims]
-        mark((-(-targets.picks // BLOCK),), (BLOCK,), arguments, 0, context.stream)
-    targets.check()
-    size = targets.picks * targets.inner
-    if size:
-        with context.current():
-            arguments = [array.data.ptr, values.data.ptr, table.ptr, targets.picks, targets.inner]
-            arguments += [targets.count, targets.index_dims, targets.inner_dims]
-            kernel((-(-size // BLOCK),), (BLOCK,), arguments, 0, context.stream)
+    if indices[0].size:
+        _Moves(context, array, indices, values).scatter()
+
+
+class _Moves:
+    """Elements of an array that index arrays pick, and their counterparts in a contiguous one."""
+
+    def __init__(
+        self, context: DeviceContext, array: Any, indices: Sequence[Any], other: Any
+    ) -> None:
+        self.context = context
+        self.shape = array.shape
+        self.picks = int(indices[0].size)
+        self.addresses = array.data.ptr, other.data.ptr
+        plan = self.plan = _plan(
+            array.shape,
+            array.strides,
+            len(indices),
+            array.dtype.itemsize,
+            gcd(*self.addresses, VECTOR),
+        )
+        pointers = [index.data.ptr for index in indices]
+        pointers += [0] * (plan.index_rank - len(indices))
+        self.count = len(indices)
+        self.index = struct.pack(f"{len(pointers)}q", *pointers) + plan.indexed
+
+    def gather(self) -> None:
+        with self.context.report() as report:
+            self._move(0, report.ptr, scatters=False, wide=False)
+            self.context.synchronize()
+            self._check(report.values)
+
+    def gather_across(self) -> None:
+        plan, picks = self.plan, self.picks
+        # A block goes along a whole row, of which the cache keeps what other picks read, unless there are few rows.
+        chunks = max(1, min(-(-picks // (_LARGE * _UNROLL)), _BUSY // plan.inner))
+        text = _across_text(plan.width, plan.inner_rank, plan.inner >= NARROW)
+        tail = self.index + plan.dims
+        kernel = self.context.kernel(text, 5, len(tail))
+        with self.context.report() as report:
+            arguments = *self.addresses, report.ptr, picks, chunks, tail
+            self.context.launch(kernel, plan.inner * chunks, 1, _LARGE, 1, *arguments)
+            self.context.synchronize()
+            self._check(report.values)
+
+    def scatter(self) -> None:
+        context, plan = self.context, self.plan
+        wide = self.picks >= NARROW
+        size = (8 if wide else 4) * max(plan.places, 1)
+        table = context.allocator.pointer(size)
+        context.set_bytes(table.ptr, 0xFF, size)
+        text = _mark_text(plan.index_rank, wide)
+        mark = context.kernel(text, 4, len(self.index))
+        with context.report() as report:
+            blocks = -(-self.picks // BLOCK)
+            arguments = table.ptr, report.ptr, self.picks, self.count, self.index
+            context.launch(mark, blocks, 1, BLOCK, 1, *arguments)
+            context.synchronize()
+            self._check(report.values)
+        if plan.inner:
+            self._move(table.ptr, 0, scatters=True, wide=wide)
+
+    def _move(self, table: int, report: int, *, scatters: bool, wide: bool) -> None:
+        plan, picks = self.plan, self.picks
+        single = plan.inner == 1
+        chunks, down = 1, 1
+        if single:
+            across, blocks = BLOCK, -(-picks // (BLOCK * _UNROLL))
+        else:
+            across = min(power_of_two(max(-(-plan.inner // _UNROLL), 1)), BLOCK)
+            down = BLOCK // across
+            chunks = max(-(-plan.inner // (across * _UNROLL)), 1)
+            blocks = chunks * -(-picks // down)
+        text = _move_text(
+            plan.width,
+            plan.index_rank,
+            plan.inner_rank,
+            single,
+            scatters,
+            wide,
+            plan.inner >= NARROW,
+        )
+        tail = self.index + plan.dims
+        kernel = self.context.kernel(text, 8, len(tail))
+        arguments = *self.addresses, table, report, picks, self.count, plan.inner, chunks, tail
+        self.context.launch(kernel, blocks, 1, across, down, *arguments)
+
+    def _check(self, report: Any) -> None:
+        """Raise IndexingError if a kernel met an index out of range."""
+        if report[0]:
+            axis = int(report[2])
+            raise IndexingError(
+                f"indexing an array of shape {self.shape}: index {int(report[1])} is out of bounds for axis {axis} "
+                f"with size {self.shape[axis]}."
+            )
 
 
 def _find(rank: int) -> str:
@@ -135,7 +236,7 @@ def _find(rank: int) -> str:
         f"struct numr_index {{ const long long* at[{rank}]; long long n[{rank}]; "
         f"long long step[{rank}]; }};\n"
         "__device__ __forceinline__ long long numr_find(const numr_index& index, const int count, "
-        "const long long pick, long long* offset, long long* report) {\n"
+        "const long long pick, long long* offset, volatile long long* report) {\n"
         "    long long place = 0, bytes = 0;\n"
         "    bool good = true;\n"
         f"    #pragma unroll\n    for (int k = 0; k < {rank}; ++k) {{\n"
@@ -154,58 +255,118 @@ def _find(rank: int) -> str:
     )
 
 
-def _inner(rank: int) -> str:
+@cache
+def _move_text(
+    width: int,
+    index_rank: int,
+    inner_rank: int,
+    single: bool,
+    scatters: bool,
+    wide: bool,
+    wide_inner: bool,
+) -> str:
+    """Threads side by side move what is behind one pick, or where that is a single word, picks side by side.
+
+    All reads of a thread come before its first write, so that they are under way together.
+    """
+    memory = texts.memory_type(texts.word(width))
+    entry = "long long" if wide else "int"
+    array, other = ("char*", f"const {memory}*") if scatters else ("const char*", f"{memory}*")
+    picked = f"*({'' if scatters else 'const '}{memory}*)(array + offset{{0}} + numr_inner(tail.dims, {{1}}))"
+    found = "place{0} >= 0"
+    if scatters:
+        found += f" && (({entry}*)table)[place{{0}}] == ({entry}){{1}}"
+    find = "numr_find(tail.index, (int)count, {1}, &offset{0}, report)"
+    begin = f"    {memory} word[{_UNROLL}];\n"
+    unroll = f"    #pragma unroll\n    for (int u = 0; u < {_UNROLL}; ++u) {{\n"
+    if single:
+        begin += (
+            f"    const long long start = blockIdx.x * {BLOCK * _UNROLL}ll + threadIdx.x;\n"
+            f"    long long offset[{_UNROLL}], place[{_UNROLL}];\n"
+            f"{unroll}        const long long pick = start + u * {BLOCK};\n"
+            f"        place[u] = -1;\n        if (pick < picks) place[u] = {find.format('[u]', 'pick')};\n    }}\n"
+        )
+        at = f"        const long long pick = start + u * {BLOCK}, i = pick;\n"
+        test = found.format("[u]", "pick")
+        element = picked.format("[u]", "0")
+    else:
+        begin += (
+            "    const unsigned int band = blockIdx.x / (unsigned int)chunks;\n"
+            "    const long long chunk = blockIdx.x - band * (unsigned int)chunks;\n"
+            "    const long long pick = (long long)band * blockDim.y + threadIdx.y;\n"
+            "    if (pick >= picks) return;\n"
+            f"    long long offset;\n    const long long place = {find.format('', 'pick')};\n"
+            f"    if (!({found.format('', 'pick')})) return;\n"
+        )
+        at = (
+            f"        const long long j = (chunk * {_UNROLL} + u) * blockDim.x + threadIdx.x, "
+            "i = pick * inner + j;\n"
+        )
+        test = "j < inner"
+        element = picked.format("", "j")
+    source, target = ("other[i]", element) if scatters else (element, "other[i]")
     return (
-        f"{texts.dims_type(rank, 1)}"
+        _start(index_rank, inner_rank, wide_inner)
+        + texts.signature(
+            f"{array} array, {other} other, const void* table, volatile long long* report, "
+            "const long long picks, const long long count, const long long inner, const long long chunks, "
+            "const numr_tail tail"
+        )
+        + f"{begin}{unroll}{at}        if ({test}) word[u] = {source};\n    }}\n"
+        f"{unroll}{at}        if ({test}) {target} = word[u];\n    }}\n}}\n"
+    )
+
+
+@cache
+def _across_text(width: int, inner_rank: int, wide_inner: bool) -> str:
+    """A block reads picks of one row, and writes them side by side."""
+    memory = texts.memory_type(texts.word(width))
+    unroll = f"        #pragma unroll\n        for (int u = 0; u < {_UNROLL}; ++u) {{\n"
+    step = _LARGE * _UNROLL
+    return (
+        _start(1, inner_rank, wide_inner)
+        + texts.signature(
+            f"const char* array, {memory}* out, volatile long long* report, const long long picks, "
+            "const long long chunks, const numr_tail tail",
+            threads=_LARGE,
+        )
+        + "    const long long row = blockIdx.x / chunks, chunk = blockIdx.x - row * chunks;\n"
+        "    const char* const from = array + numr_inner(tail.dims, row);\n"
+        f"    {memory}* const to = out + row * picks;\n"
+        f"    for (long long start = chunk * {step}; start < picks; start += chunks * {step}) {{\n"
+        f"        {memory} word[{_UNROLL}];\n"
+        f"{unroll}            const long long pick = start + u * {_LARGE} + threadIdx.x;\n"
+        "            long long offset;\n"
+        "            if (pick < picks && numr_find(tail.index, 1, pick, &offset, report) >= 0)\n"
+        f"                word[u] = *(const {memory}*)(from + offset);\n        }}\n"
+        f"{unroll}            const long long pick = start + u * {_LARGE} + threadIdx.x;\n"
+        "            if (pick < picks) to[pick] = word[u];\n        }\n    }\n}\n"
+    )
+
+
+def _start(index_rank: int, inner_rank: int, wide_inner: bool) -> str:
+    """What kernels that move elements begin with."""
+    return (
+        f"{texts.head()}{_find(index_rank)}{texts.dims_type(inner_rank, 1)}"
+        "struct numr_tail { numr_index index; numr_dims dims; };\n"
         "__device__ __forceinline__ long long numr_inner(const numr_dims& dims, const long long j) {\n"
-        f"{texts.walk(rank, 1, 'j', True)}"
-        "    return at0;\n}\n"
+        f"{texts.walk(inner_rank, 1, 'j', wide_inner)}    return at0;\n}}\n"
     )
 
 
 @cache
-def _gather_text(word: Any, index_rank: int, inner_rank: int) -> str:
-    memory = texts.memory_type(word)
-    return (
-        f"{texts.head()}{_find(index_rank)}{_inner(inner_rank)}"
-        f'extern "C" __global__ void __launch_bounds__({BLOCK}) numr_kernel('
-        f"const char* in, {memory}* out, long long* report, const long long picks, "
-        "const long long inner, const long long count, const numr_index index, const numr_dims dims) {\n"
-        f"    const long long i = (long long)blockIdx.x * {BLOCK} + threadIdx.x;\n"
-        "    const long long each = inner ? inner : 1;\n"
-        "    const long long pick = i / each, j = i - pick * each;\n"
-        "    if (pick >= picks) return;\n"
-        "    long long offset;\n"
-        "    if (numr_find(index, (int)count, pick, &offset, report) < 0 || !inner) return;\n"
-        f"    out[i] = *(const {memory}*)(in + offset + numr_inner(dims, j));\n"
-        "}\n"
-    )
-
-
-@cache
-def _scatter_text(word: Any, index_rank: int, inner_rank: int, wide: bool) -> str:
-    memory = texts.memory_type(word)
+def _mark_text(index_rank: int, wide: bool) -> str:
     entry = "long long" if wide else "int"
     return (
-        f"{texts.head()}{_find(index_rank)}{_inner(inner_rank)}"
-        f'extern "C" __global__ void __launch_bounds__({BLOCK}) numr_mark('
-        f"{entry}* table, long long* report, const long long picks, const long long count, "
-        "const numr_index index) {\n"
-        f"    const long long pick = (long long)blockIdx.x * {BLOCK} + threadIdx.x;\n"
+        f"{texts.head()}{_find(index_rank)}"
+        + texts.signature(
+            f"{entry}* table, volatile long long* report, const long long picks, const long long count, "
+            "const numr_index index"
+        )
+        + f"    const long long pick = (long long)blockIdx.x * {BLOCK} + threadIdx.x;\n"
         "    if (pick >= picks) return;\n"
         "    long long offset;\n"
         "    const long long place = numr_find(index, (int)count, pick, &offset, report);\n"
         f"    if (place >= 0) atomicMax(&table[place], ({entry})pick);\n"
-        "}\n"
-        f'extern "C" __global__ void __launch_bounds__({BLOCK}) numr_kernel('
-        f"char* array, const {memory}* values, const {entry}* table, const long long picks, "
-        "const long long inner, const long long count, const numr_index index, const numr_dims dims) {\n"
-        f"    const long long i = (long long)blockIdx.x * {BLOCK} + threadIdx.x;\n"
-        "    const long long pick = i / inner, j = i - pick * inner;\n"
-        "    if (pick >= picks) return;\n"
-        "    long long offset;\n"
-        "    const long long place = numr_find(index, (int)count, pick, &offset, nullptr);\n"
-        f"    if (table[place] != ({entry})pick) return;\n"
-        f"    *({memory}*)(array + offset + numr_inner(dims, j)) = values[i];\n"
         "}\n"
     )

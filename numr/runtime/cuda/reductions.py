@@ -1,68 +1,125 @@
 """Reductions over any axes, by kernels that read memory in its order.
 
-Where neighbours in memory are reduced into one result, a block of threads works on each result; where they belong to
-different results, one thread does. Long reductions of few results are split, and their parts joined by a second kernel.
-The order in which values are joined depends on shape and strides alone, so that results are the same in each run.
+Where neighbours in memory are reduced into one result, a block of threads works on each result, or a few threads on a
+short one; where they belong to different results, threads side by side do. Long reductions of few results are split,
+and the last block to end joins the parts. Values are joined in an order that depends on shape, strides and alignment
+alone, so that results are the same in each run.
 """
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from numr.layout.strides import merge_axes
 from numr.runtime.cuda import texts
-from numr.runtime.cuda.folding import ACCUMULATOR_BYTES, Fold
-from numr.runtime.cuda.texts import BLOCK
+from numr.runtime.cuda.folding import BLOCK_JOIN, GROUP_JOIN, Fold, lines_join
+from numr.runtime.cuda.texts import BLOCK, NARROW, VECTOR, power_of_two
 
 if TYPE_CHECKING:
     from numr.runtime.cuda.context import DeviceContext
 
-__all__ = ["Plan", "reduce_into"]
+__all__ = ["TICKETS", "reduce_into"]
 
-#: Blocks that keep a device busy.
-_BUSY: Final = 2048
+#: Blocks that keep a device busy, of those that work on one result and of those on results side by side.
+_BUSY: Final = 512
+_BUSY_ACROSS: Final = 1024
+#: Groups of blocks that share results, at most.
+TICKETS: Final = _BUSY_ACROSS
 #: Loads that one thread has under way.
-_UNROLL: Final = 4
-#: Partial results that may exist at a time.
-_PARTIALS: Final = 1 << 21
-#: A block of 32 threads is enough for reductions up to this length.
+_UNROLL: Final = 8
+#: Loads that a thread takes of each result where they are few, and results that it works on.
+_LOADS: Final = 4
+_RESULTS: Final = 2
+#: Vectors of a result that a warp reduces by itself.
 _SHORT: Final = 512
-#: Up to this length one thread reduces neighbours in memory quicker than a block.
-_TINY: Final = 32
+#: Elements that a thread holds of a vector where each belongs to another result.
+_SIDE_BY_SIDE: Final = 4
+#: Elements of each result that a line of threads takes at least.
+_PER_LINE: Final = 8
 
 
-class Plan:
+class _Plan(NamedTuple):
     """How an array is walked through: ``kept`` axes give the results, ``reduced`` ones their elements."""
 
-    def __init__(self, array: Any, axes: tuple[int, ...]) -> None:
-        shape, strides = array.shape, array.strides
-        kept = [axis for axis in range(array.ndim) if axis not in axes]
-        self.outputs = self.length = 1
-        for axis in range(array.ndim):
-            if axis in axes:
-                self.length *= shape[axis]
-            else:
-                self.outputs *= shape[axis]
-        if not self.outputs or not self.length:
-            self.kept: tuple[list[int], list[int]] = ([], [])
-            self.reduced: tuple[list[int], list[int]] = ([], [])
-            return
-        self.kept = _merged(shape, strides, kept)
-        self.reduced = _merged(shape, strides, axes)
+    #: The text: :func:`_columns`, or :func:`_few`, :func:`_warps` and :func:`_blocks` by how long a result takes.
+    kind: str
+    #: What else the text depends on: whether vectors are read, ranks of kept and reduced axes, and whether elements
+    #: are counted in 64 bits.
+    variant: tuple[bool, int, int, bool]
+    outputs: int
+    length: int
+    grid: tuple[int, int]
+    #: Threads that work on one result; with columns, threads side by side.
+    lanes: int
+    #: Elements of a result that one block reduces.
+    chunk: int
+    dims: bytes
 
-    @property
-    def by_threads(self) -> bool:
-        """Whether one thread computes a result by itself, since neighbours in memory belong to different results."""
-        if self.length <= _TINY:
-            return self.outputs >= BLOCK
-        nearest_kept = min((abs(s) for s in self.kept[1] if s), default=1 << 62)
-        nearest_reduced = min((abs(s) for s in self.reduced[1] if s), default=1 << 62)
-        return nearest_kept < nearest_reduced and self.outputs >= 32
+
+@lru_cache(maxsize=4096)
+def _plan(
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    axes: tuple[int, ...],
+    itemsize: int,
+    aligned: bool,
+) -> _Plan:
+    kept, kept_steps = _merged(shape, strides, tuple(i for i in range(len(shape)) if i not in axes))
+    reduced, reduced_steps = _merged(shape, strides, axes)
+    outputs, length = _product(kept), _product(reduced)
+    nearest_kept = min((abs(s) for s in kept_steps if s), default=1 << 62)
+    nearest_reduced = min((abs(s) for s in reduced_steps if s), default=1 << 62)
+    columns = nearest_kept < nearest_reduced and outputs > 1
+    vector = VECTOR // itemsize
+    if columns:
+        vector = min(vector, _SIDE_BY_SIDE)
+    along, across = ((kept, kept_steps), (reduced, reduced_steps))[:: 1 if columns else -1]
+    whole = (
+        aligned
+        and vector > 1
+        and along[1][-1:] == [itemsize]
+        and (along[0][-1] % vector == 0 or (not columns and len(along[0]) == 1))
+        and all(step % (vector * itemsize) == 0 for step in (*along[1][:-1], *across[1]))
+    )
+    vector = vector if whole else 1
+    ranks = texts.rank_for(len(kept)), texts.rank_for(len(reduced))
+    kind = "columns"
+    if columns:
+        widest = max(32, BLOCK // power_of_two(-(-length // _PER_LINE)))
+        lanes = min(power_of_two(-(-outputs // vector)), widest)
+        blocks = -(-outputs // (lanes * vector))
+        per_part = BLOCK // lanes * _PER_LINE
+    else:
+        vectors = -(-length // vector)
+        lanes = BLOCK if vectors > _SHORT else min(power_of_two(-(-vectors // _LOADS)), 32)
+        kind = "blocks" if lanes == BLOCK else "few" if vectors <= lanes * _LOADS else "warps"
+        blocks = -(-outputs // (BLOCK // lanes * (_RESULTS if kind == "few" else 1)))
+        per_part = BLOCK * vector * _UNROLL
+    splits = 1
+    if kind in ("columns", "blocks"):
+        busy = _BUSY_ACROSS if columns else _BUSY
+        splits = max(1, min(busy // blocks, -(-length // per_part)))
+    chunk = -(-length // splits)
+    if not columns:
+        chunk = -(-chunk // (BLOCK * vector)) * BLOCK * vector
+    splits = -(-length // chunk)
+    dims = texts.pack_dims(ranks[0], kept, [kept_steps])
+    dims += texts.pack_dims(ranks[1], reduced, [reduced_steps])
+    wide = max(outputs, length) >= NARROW
+    return _Plan(kind, (whole, *ranks, wide), outputs, length, (blocks, splits), lanes, chunk, dims)
+
+
+def _product(lengths: list[int]) -> int:
+    product = 1
+    for n in lengths:
+        product *= n
+    return product
 
 
 def _merged(
-    shape: tuple[int, ...], strides: tuple[int, ...], axes: Any
+    shape: tuple[int, ...], strides: tuple[int, ...], axes: tuple[int, ...]
 ) -> tuple[list[int], list[int]]:
     lengths, (steps,) = merge_axes(
         tuple(shape[axis] for axis in axes), [tuple(strides[axis] for axis in axes)]
@@ -70,114 +127,269 @@ def _merged(
     return lengths, steps
 
 
-def _padded(rank: int, lengths: list[int], steps: list[int]) -> Any:
-    missing = rank - len(lengths)
-    return texts.pack([1] * missing + lengths + [0] * missing + steps)
-
-
-def _rank(lengths: list[int]) -> int:
-    return next(rank for rank in (1, 2, 3, 4, 64) if len(lengths) <= rank)
-
-
 def reduce_into(
     context: DeviceContext, fold: Fold, array: Any, axes: tuple[int, ...], out: Any
 ) -> None:
-    """Reduce an array over axes into a C-contiguous one that has as many elements as there are results."""
-    plan = Plan(array, axes)
-    if not plan.outputs:
-        return
-    threads = plan.by_threads
-    width = 32 if not threads and plan.length <= _SHORT else BLOCK
-    blocks = -(-plan.outputs // BLOCK) if threads else plan.outputs
-    per_part = 64 if threads else width * 16
-    splits = min(
-        -(-_BUSY // blocks),
-        -(-plan.length // per_part),
-        max(1, _PARTIALS // plan.outputs),
-        1024,
+    """Reduce an array that has elements over axes, into a C-contiguous one with as many elements as results."""
+    ptr = array.data.ptr
+    plan = _plan(array.shape, array.strides, axes, array.dtype.itemsize, not ptr & 15)
+    key = (plan.kind, *plan.variant)
+    kernel = fold.kernels.get(key)
+    if kernel is None:
+        with context.current():
+            text = _TEXTS[plan.kind](fold, *plan.variant)
+            kernel = context.compiler.kernel(text, 8, len(plan.dims))
+        fold.kernels[key] = kernel
+    blocks, splits = plan.grid
+    size = fold.held * plan.outputs * splits if splits > 1 else 0
+    partial = context.allocator.pointer(size)
+    context.launch(
+        kernel,
+        blocks,
+        splits,
+        BLOCK,
+        1,
+        ptr,
+        out.data.ptr,
+        partial.ptr,
+        context.tickets if size else 0,
+        plan.outputs,
+        plan.length,
+        plan.chunk,
+        plan.lanes,
+        plan.dims,
     )
-    splits = max(1, splits)
-    chunk = -(-plan.length // splits)
-    ranks = _rank(plan.kept[0]), _rank(plan.reduced[0])
-    source = _text(fold, threads, width, *ranks, plan.length >= 1 << 31)
-    with context.current():
-        kernel, finish = context.compiler.functions(source, "numr_kernel", "numr_finish")
-        partial = context.allocator.pointer(
-            ACCUMULATOR_BYTES * plan.outputs * splits if splits > 1 else 0
-        )
-        arguments = [array.data.ptr, out.data.ptr, partial.ptr, plan.outputs, plan.length, chunk]
-        arguments += [_padded(ranks[0], *plan.kept), _padded(ranks[1], *plan.reduced)]
-        kernel((blocks, splits), (width,), arguments, 0, context.stream)
-        if splits > 1:
-            arguments = [partial.ptr, out.data.ptr, plan.outputs, splits]
-            finish((-(-plan.outputs // BLOCK),), (BLOCK,), arguments, 0, context.stream)
+
+
+def _start(
+    fold: Fold, columns: bool, whole: bool, kept_rank: int, reduced_rank: int, wide: bool
+) -> tuple[str, int]:
+    """What both kinds of kernels begin with, and how many elements a thread reads at once."""
+    memory = texts.memory_type(fold.source)
+    vector = VECTOR // fold.source.itemsize if whole else 1
+    if columns:
+        vector = min(vector, _SIDE_BY_SIDE)
+    row = f"{'numr_vec' if whole else 'numr_row'}<{memory}, {vector}>"
+    text = (
+        f"{texts.head()}{texts.dims_type(kept_rank, 1, name='numr_kept')}"
+        f"{texts.dims_type(reduced_rank, 1, name='numr_reduced')}"
+        "struct numr_dims { numr_kept kept; numr_reduced reduced; };\n"
+        f"typedef {row} numr_row_type;\n{fold.declarations()}"
+        "__device__ __forceinline__ long long numr_offset(const numr_dims& dims, const long long j) {\n"
+        f"{texts.walk(reduced_rank, 1, 'j', wide, dims='dims.reduced')}    return at0;\n}}\n"
+        "__device__ __forceinline__ long long numr_base(const numr_dims& dims, const long long o) {\n"
+        f"{texts.walk(kept_rank, 1, 'o', wide, dims='dims.kept')}    return at0;\n}}\n"
+    )
+    return text, vector
+
+
+_PARAMETERS: Final = (
+    "const char* in, {result}* out, numr_acc* partial, unsigned int* tickets, const long long outputs, "
+    "const long long length, const long long chunk, const long long lanes, const numr_dims dims"
+)
+
+#: Statements after which only the last of the blocks that share results goes on. ``KEEP`` are statements by which it
+#: leaves its part behind.
+_LAST: Final = """\
+        __shared__ bool last;
+        KEEP
+        __threadfence();
+        __syncthreads();
+        if (threadIdx.x == 0) last = atomicAdd(tickets + blockIdx.x, 1u) == gridDim.y - 1;
+        __syncthreads();
+        if (!last) return;
+        __threadfence();
+        if (threadIdx.x == 0) tickets[blockIdx.x] = 0;
+        const int parts = (int)gridDim.y;
+"""
 
 
 @cache
-def _text(
-    fold: Fold, threads: bool, width: int, kept_rank: int, reduced_rank: int, wide: bool
-) -> str:
+def _few(fold: Fold, whole: bool, kept_rank: int, reduced_rank: int, wide: bool) -> str:
+    """Each of ``lanes`` threads takes few vectors of a result, and some results."""
+    start, vector = _start(fold, False, whole, kept_rank, reduced_rank, wide)
     memory, result = texts.memory_type(fold.source), texts.memory_type(fold.result)
-    parameters = (
-        f"const char* in, {result}* out, numr_acc* partial, const long long outputs, "
-        "const long long length, const long long chunk, const numr_kept kept, const numr_reduced reduced"
+    results = (
+        f"    #pragma unroll\n    for (int p = 0; p < {_RESULTS}; ++p) {{\n"
+        "        const long long o = first + p * groups;\n"
     )
-    step = 1 if threads else width
-    first = "start" if threads else "start + threadIdx.x"
-    loads = "".join(
-        f"        const {memory} e{u} = numr_read(in + base, reduced, j + {u * step});\n"
-        for u in range(_UNROLL)
+    loads = (
+        f"        #pragma unroll\n        for (int c = 0; c < {_LOADS}; ++c) {{\n"
+        f"            const int j = (c * width + t) * {vector};\n"
     )
-    joins = "".join(
-        f"        acc = numr_merge(acc, numr_take(e{u}, j + {u * step}));\n" for u in range(_UNROLL)
+    rest = (
+        f"            else for (int e = 0; e < {vector}; ++e) if (j + e < room)\n"
+        f"                raw[p][c].v[e] = *(const {memory}*)(from + numr_offset(dims, j + e));\n"
     )
-    place = f"(long long)blockIdx.x * {BLOCK} + threadIdx.x" if threads else "(long long)blockIdx.x"
-    write = (
-        f"if (gridDim.y == 1) {{ {fold.empty()}\n{fold.finish('out[o]', 'acc', '        ')}"
-        "    } else partial[(long long)blockIdx.y * outputs + o] = acc;\n"
+    return (
+        f"{start}{GROUP_JOIN}"
+        + texts.signature(_PARAMETERS.format(result=result))
+        + f"    const int width = (int)lanes, t = threadIdx.x & (width - 1), groups = {BLOCK} / width;\n"
+        f"    const long long first = blockIdx.x * (long long)(groups * {_RESULTS}) + threadIdx.x / width;\n"
+        f"    const int valid = min(width, (int)((length + {vector - 1}) / {vector}));\n"
+        f"    numr_row_type raw[{_RESULTS}][{_LOADS}];\n"
+        f"{results}        const int room = o < outputs ? (int)length : 0;\n"
+        "        const char* const from = in + numr_base(dims, o < outputs ? o : 0);\n"
+        f"{loads}            raw[p][c] = numr_row_type();\n"
+        f"            if (j + {vector} <= room) raw[p][c] = *(const numr_row_type*)(from + numr_offset(dims, j));\n"
+        f"{rest if vector > 1 else ''}        }}\n    }}\n"
+        f"{results}        numr_acc acc = numr_take(raw[p][0].v[0], t * {vector});\n"
+        f"{loads}            #pragma unroll\n"
+        f"            for (int e = 0; e < {vector}; ++e)\n"
+        "                if (c + e > 0 && j + e < length) acc = numr_next(acc, numr_take(raw[p][c].v[e], j + e));\n"
+        "        }\n"
+        "        acc = numr_group(acc, t, valid, width);\n"
+        "        if (t == 0 && o < outputs) {\n"
+        f"{fold.finish('out[o]', 'acc', '            ')}        }}\n    }}\n}}\n"
     )
-    if threads:
-        ending = f"    {write}"
+
+
+def _warps(fold: Fold, whole: bool, kept_rank: int, reduced_rank: int, wide: bool) -> str:
+    """A warp reduces a result."""
+    return _rows(fold, True, whole, kept_rank, reduced_rank, wide)
+
+
+def _blocks(fold: Fold, whole: bool, kept_rank: int, reduced_rank: int, wide: bool) -> str:
+    """A block reduces a result or its part."""
+    return _rows(fold, False, whole, kept_rank, reduced_rank, wide)
+
+
+@cache
+def _rows(
+    fold: Fold, short: bool, whole: bool, kept_rank: int, reduced_rank: int, wide: bool
+) -> str:
+    """A block of threads reduces one result or its part; ``short`` says that ``lanes`` of a warp do."""
+    start, vector = _start(fold, False, whole, kept_rank, reduced_rank, wide)
+    memory, result = texts.memory_type(fold.source), texts.memory_type(fold.result)
+    element = f"numr_take(*(const {memory}*)(from + numr_offset(dims, e)), e)"
+    read = "*(const numr_row_type*)(from + numr_offset(dims, j{}))"
+    merges = (
+        "            #pragma unroll\n"
+        f"            for (int e = 0; e < {vector}; ++e) "
+        "acc = numr_next(acc, numr_take({raw}.v[e], j + {shift}e));\n"
+    )
+    if short:
+        place = (
+            "    const int width = (int)lanes, t = threadIdx.x & (width - 1);\n"
+            "    const long long o = (blockIdx.x * (long long)blockDim.x + threadIdx.x) / width;\n"
+            "    const long long start = 0, end = o < outputs ? length : 0;\n"
+            "    const char* const from = in + numr_base(dims, o < outputs ? o : 0);\n"
+        )
+        end = (
+            "    acc = numr_group(acc, t, valid, width);\n    if (t != 0 || o >= outputs) return;\n"
+        )
     else:
-        ending = (
-            f"    __shared__ numr_acc shared[{width}];\n"
-            "    shared[threadIdx.x] = acc;\n    __syncthreads();\n"
-            f"    for (int half = {width // 2}; half > 0; half >>= 1) {{\n"
-            "        if (threadIdx.x < half) shared[threadIdx.x] = "
-            "numr_join(shared[threadIdx.x], shared[threadIdx.x + half]);\n"
-            "        __syncthreads();\n    }\n"
-            "    if (threadIdx.x != 0) return;\n"
-            "    acc = shared[0];\n"
-            f"    {write}"
+        keep = "if (threadIdx.x == 0) partial[o * gridDim.y + blockIdx.y] = acc;"
+        place = (
+            f"    __shared__ numr_acc shared[{BLOCK // 32}];\n"
+            f"    const int width = {BLOCK}, t = threadIdx.x;\n"
+            "    const long long o = blockIdx.x, start = blockIdx.y * chunk;\n"
+            "    const long long end = start + chunk < length ? start + chunk : length;\n"
+            "    const char* const from = in + numr_base(dims, o);\n"
+        )
+        end = (
+            "    acc = numr_block(acc, valid, shared);\n"
+            f"    if (gridDim.y > 1) {{\n{_LAST.replace('KEEP', keep)}"
+            "        const numr_acc* const mine = partial + o * parts;\n"
+            "        if (t < parts) acc = mine[t];\n"
+            f"        for (int s = t + {BLOCK}; s < parts; s += {BLOCK}) acc = numr_join(acc, mine[s]);\n"
+            f"        acc = numr_block(acc, parts < {BLOCK} ? parts : {BLOCK}, shared);\n    }}\n"
+            "    if (t != 0) return;\n"
         )
     return (
-        f"{texts.head()}{texts.dims_type(kept_rank, 1, 'numr_kept')}"
-        f"{texts.dims_type(reduced_rank, 1, 'numr_reduced')}{fold.declarations()}"
-        f"__device__ __forceinline__ {memory} numr_read("
-        "const char* base, const numr_reduced& dims, const long long j) {\n"
-        f"{texts.walk(reduced_rank, 1, 'j', wide)}"
-        f"    return *(const {memory}*)(base + at0);\n}}\n"
-        "__device__ __forceinline__ long long numr_base(const numr_kept& dims, const long long o) {\n"
-        f"{texts.walk(kept_rank, 1, 'o', True)}"
-        "    return at0;\n}\n"
-        f'extern "C" __global__ void __launch_bounds__({width}) numr_kernel({parameters}) {{\n'
-        f"    const long long o = {place};\n"
-        + ("    if (o >= outputs) return;\n" if threads else "")
-        + "    const long long base = numr_base(kept, o);\n"
-        "    const long long start = (long long)blockIdx.y * chunk;\n"
-        "    const long long end = start + chunk < length ? start + chunk : length;\n"
-        "    numr_acc acc = numr_none();\n"
-        f"    long long j = {first};\n"
-        f"    if (j < end) {{\n        acc = numr_take(numr_read(in + base, reduced, j), j);\n        j += {step};\n    }}\n"
-        f"    for (; j + {(_UNROLL - 1) * step} < end; j += {_UNROLL * step}) {{\n{loads}{joins}    }}\n"
-        f"    for (; j < end; j += {step}) {{\n"
-        "        acc = numr_merge(acc, numr_take(numr_read(in + base, reduced, j), j));\n    }\n"
-        f"{ending}}}\n"
-        f'extern "C" __global__ void __launch_bounds__({BLOCK}) numr_finish('
-        f"const numr_acc* partial, {result}* out, const long long outputs, const long long splits) {{\n"
-        f"    const long long o = (long long)blockIdx.x * {BLOCK} + threadIdx.x;\n"
-        "    if (o >= outputs) return;\n"
-        "    numr_acc acc = partial[o];\n"
-        "    for (long long s = 1; s < splits; ++s) acc = numr_join(acc, partial[s * outputs + o]);\n"
-        f"{fold.finish('out[o]', 'acc')}}}\n"
+        f"{start}{GROUP_JOIN}{'' if short else BLOCK_JOIN}"
+        + texts.signature(_PARAMETERS.format(result=result))
+        + place
+        + f"    const long long step = (long long)width * {vector};\n"
+        f"    const long long vectors = (end - start + {vector - 1}) / {vector};\n"
+        "    const int valid = vectors < width ? (int)vectors : width;\n"
+        "    numr_acc acc = numr_acc();\n"
+        f"    long long j = start + t * {vector};\n"
+        f"    if (j + {vector} <= end) {{\n"
+        f"        const numr_row_type raw = {read.format('')};\n"
+        "        acc = numr_take(raw.v[0], j);\n"
+        "        #pragma unroll\n"
+        f"        for (int e = 1; e < {vector}; ++e) acc = numr_next(acc, numr_take(raw.v[e], j + e));\n"
+        "        j += step;\n"
+        f"        for (; j + {_UNROLL - 1} * step + {vector} <= end; j += {_UNROLL} * step) {{\n"
+        f"            numr_row_type raw[{_UNROLL}];\n"
+        "            #pragma unroll\n"
+        f"            for (int u = 0; u < {_UNROLL}; ++u) raw[u] = {read.format(' + u * step')};\n"
+        "            #pragma unroll\n"
+        f"            for (int u = 0; u < {_UNROLL}; ++u)\n"
+        f"{merges.format(raw='raw[u]', shift='u * step + ')}"
+        "        }\n"
+        f"        for (; j + {vector} <= end; j += step) {{\n"
+        f"            const numr_row_type raw = {read.format('')};\n"
+        f"{merges.format(raw='raw', shift='')}"
+        "        }\n"
+        "    } else if (j < end) {\n"
+        f"        long long e = j;\n        acc = {element};\n"
+        f"        for (++e; e < end; ++e) acc = numr_next(acc, {element});\n        j = end;\n"
+        "    }\n"
+        f"    for (long long e = j; e < end; ++e) acc = numr_next(acc, {element});\n"
+        + end
+        + f"{fold.finish('out[o]', 'acc')}}}\n"
     )
+
+
+@cache
+def _columns(fold: Fold, whole: bool, kept_rank: int, reduced_rank: int, wide: bool) -> str:
+    """Threads side by side reduce results side by side, and lines of such threads take the elements by turns."""
+    start, vector = _start(fold, True, whole, kept_rank, reduced_rank, wide)
+    result = texts.memory_type(fold.result)
+    each = f"#pragma unroll\n{{}}for (int v = 0; v < {vector}; ++v) "
+    read = "*(const numr_row_type*)(from + numr_offset(dims, j{}))"
+    take = f"{each.format('            ')}acc[v] = {{}};\n"
+    keep = (
+        "if (line == 0 && o < outputs) {\n            "
+        f"{each.format('            ')}partial[blockIdx.y * outputs + o + v] = acc[v]; }}"
+    )
+    return (
+        start
+        + lines_join(vector)
+        + texts.signature(_PARAMETERS.format(result=result).replace("long lanes", "long side"))
+        + f"    __shared__ numr_acc shared[{BLOCK * vector}];\n"
+        f"    const int lanes = (int)side, line = threadIdx.x / lanes, lines = {BLOCK} / lanes;\n"
+        f"    const long long o = (blockIdx.x * (long long)lanes + threadIdx.x % lanes) * {vector};\n"
+        "    const long long start = blockIdx.y * chunk;\n"
+        "    const long long end = start + chunk < length ? start + chunk : length;\n"
+        "    const int valid = end - start < lines ? (int)(end - start) : lines;\n"
+        f"    numr_acc acc[{vector}] = {{}};\n"
+        "    long long j = start + line;\n"
+        "    if (o < outputs && j < end) {\n"
+        "        const char* const from = in + numr_base(dims, o);\n"
+        f"        {{\n            const numr_row_type raw = {read.format('')};\n"
+        f"            {take.format('numr_take(raw.v[v], j)')}        }}\n"
+        "        j += lines;\n"
+        f"        for (; j + {_UNROLL - 1} * lines < end; j += {_UNROLL} * lines) {{\n"
+        f"            numr_row_type raw[{_UNROLL}];\n"
+        "            #pragma unroll\n"
+        f"            for (int u = 0; u < {_UNROLL}; ++u) raw[u] = {read.format(' + u * lines')};\n"
+        "            #pragma unroll\n"
+        f"            for (int u = 0; u < {_UNROLL}; ++u)\n"
+        f"            {take.format('numr_next(acc[v], numr_take(raw[u].v[v], j + u * lines))')}"
+        "        }\n"
+        "        for (; j < end; j += lines) {\n"
+        f"            const numr_row_type raw = {read.format('')};\n"
+        f"            {take.format('numr_next(acc[v], numr_take(raw.v[v], j))')}"
+        "        }\n    }\n"
+        "    numr_lines(acc, line, lanes, valid, shared);\n"
+        f"    if (gridDim.y > 1) {{\n{_LAST.replace('KEEP', keep)}"
+        "        const numr_acc* const mine = partial + o;\n"
+        "        if (o < outputs) {\n"
+        f"            if (line < parts) {{\n            {take.format('mine[line * outputs + v]')}            }}\n"
+        "            for (int s = line + lines; s < parts; s += lines) {\n"
+        f"            {take.format('numr_join(acc[v], mine[s * outputs + v])')}            }}\n        }}\n"
+        "        numr_lines(acc, line, lanes, parts < lines ? parts : lines, shared);\n    }\n"
+        "    if (line != 0 || o >= outputs) return;\n"
+        f"    {each.format('    ')}{{\n{fold.finish('out[o + v]', 'acc[v]', '        ')}    }}\n}}\n"
+    )
+
+
+_TEXTS: Final[dict[str, Callable[..., str]]] = {
+    "columns": _columns,
+    "few": _few,
+    "warps": _warps,
+    "blocks": _blocks,
+}

@@ -25,12 +25,9 @@ def search_into(context: DeviceContext, ordered: Any, values: Any, right: bool, 
     size = values.size
     if not size:
         return
-    text = _text(ordered.dtype, right)
-    with context.current():
-        (kernel,) = context.compiler.functions(text, "numr_kernel")
-        arguments = [ordered.data.ptr, values.data.ptr, out.data.ptr, ordered.size, size]
-        arguments.append(ordered.strides[0])
-        kernel((-(-size // BLOCK),), (BLOCK,), arguments, 0, context.stream)
+    kernel = context.kernel(_text(ordered.dtype, right), 6, 0)
+    arguments = ordered.data.ptr, values.data.ptr, out.data.ptr, ordered.size, size
+    context.launch(kernel, -(-size // BLOCK), 1, BLOCK, 1, *arguments, ordered.strides[0])
 
 
 def _less(a: Expr, b: Expr) -> Expr:
@@ -66,10 +63,11 @@ def _text(dtype: DType, right: bool) -> str:
     ]
     return (
         f"{texts.head()}"
-        f'extern "C" __global__ void __launch_bounds__({BLOCK}) numr_kernel('
-        f"const char* ordered, const {memory}* values, long long* out, const long long length, "
-        "const long long size, const long long step) {\n"
-        f"    const long long i = (long long)blockIdx.x * {BLOCK} + threadIdx.x;\n"
+        + texts.signature(
+            f"const char* ordered, const {memory}* values, long long* out, const long long length, "
+            "const long long size, const long long step"
+        )
+        + f"    const long long i = (long long)blockIdx.x * {BLOCK} + threadIdx.x;\n"
         "    if (i >= size) return;\n"
         f"{loads[0]}"
         "    long long low = 0, high = length;\n"

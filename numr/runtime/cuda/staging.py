@@ -14,7 +14,7 @@ import numpy as np
 from numr.runtime.buffers import Bytes
 from numr.runtime.cuda import driver
 
-__all__ = ["Staging"]
+__all__ = ["Report", "Staging"]
 
 #: Bytes in one buffer.
 CHUNK: Final = 4 << 20
@@ -34,6 +34,16 @@ class _Buffer:
     def wait(self) -> None:
         if self.used:
             self.event.synchronize()
+
+
+class Report:
+    """A few integers in pinned memory, which kernels write and the host reads once they have run."""
+
+    def __init__(self) -> None:
+        size = 4 * 8
+        memory = driver.library().cuda.alloc_pinned_memory(size)
+        self.values = np.frombuffer(memory, np.int64, size // 8)
+        self.ptr = int(memory.ptr)
 
 
 class Staging:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import Any, Final
+from functools import cache
+from typing import Final
 
 import numpy as np
 
@@ -12,15 +13,21 @@ from numr.codegen import cuda
 from numr.codegen.calls import taken
 from numr.codegen.elementwise import scalar_of
 from numr.dtypes import DType
-from numr.layout.strides import merge_axes
 
 __all__ = [
     "BLOCK",
-    "Walk",
+    "NARROW",
+    "VECTOR",
+    "dims_size",
+    "dims_type",
     "head",
     "load",
     "memory_type",
-    "pack",
+    "pack_dims",
+    "power_of_two",
+    "quotient",
+    "rank_for",
+    "signature",
     "store",
     "taken",
     "walk",
@@ -29,6 +36,8 @@ __all__ = [
 
 #: Threads in a block.
 BLOCK: Final = 256
+#: Fewer elements are counted in 31 bits, with room for what a grid goes beyond them.
+NARROW: Final = (1 << 31) - (1 << 20)
 
 _MEMORY: Final = {
     "bool": "unsigned char",
@@ -46,10 +55,15 @@ _MEMORY: Final = {
     "complex64": "numr_c64",
     "complex128": "numr_c128",
 }
+#: A ``numr_vec`` is read and written by one instruction, so it has to lie aligned; a ``numr_row`` need not.
 _STRUCTS: Final = """
 struct numr_c64 { float re, im; };
 struct numr_c128 { double re, im; };
+template <typename T, int N> struct __align__(sizeof(T) * N) numr_vec { T v[N]; };
+template <typename T, int N> struct numr_row { T v[N]; };
 """
+#: Bytes that one instruction reads or writes at most.
+VECTOR: Final = 16
 
 
 def memory_type(dtype: DType) -> str:
@@ -60,6 +74,14 @@ def memory_type(dtype: DType) -> str:
 def head() -> str:
     """What every text begins with."""
     return cuda.PRELUDE + _STRUCTS
+
+
+def signature(
+    parameters: str, name: str = "numr_kernel", resident: int = 1, threads: int = BLOCK
+) -> str:
+    """The head of a kernel's definition; ``resident`` blocks at least have to fit on a multiprocessor."""
+    bounds = f"__launch_bounds__({threads}, {resident})"
+    return f'extern "C" __global__ void {bounds} {name}({parameters}) {{\n'
 
 
 def word(size: int) -> DType:
@@ -96,67 +118,89 @@ def store(target: str, dtype: DType, results: Sequence[str]) -> str:
     return f"{target} = ({memory_type(dtype)})({value});"
 
 
-class Walk:
-    """How a kernel walks through arrays of one shape: merged lengths, and each array's steps in bytes."""
-
-    __slots__ = ("lengths", "size", "steps")
-
-    def __init__(
-        self, shape: tuple[int, ...], strides: Sequence[tuple[int, ...]], size: int
-    ) -> None:
-        self.lengths, self.steps = merge_axes(shape, strides)
-        self.size = size
-
-    @property
-    def rank(self) -> int:
-        """For how many axes the kernel is made: a number of few, so that few kernels are."""
-        axes = len(self.lengths)
-        for rank in _RANKS:
-            if axes <= rank:
-                return rank
-        raise AssertionError("arrays have at most 64 axes")
-
-    @property
-    def wide(self) -> bool:
-        """Whether elements are counted in 64 bits."""
-        return self.size >= 1 << 31
-
-    def packed(self) -> np.ndarray[Any, Any]:
-        """Lengths and steps as the kernel's argument."""
-        rank = self.rank
-        missing = rank - len(self.lengths)
-        numbers = [1] * missing + self.lengths
-        for steps in self.steps:
-            numbers += [0] * missing + steps
-        return pack(numbers)
+def power_of_two(number: int) -> int:
+    """The least power of two that is not below a positive number."""
+    return 1 << (number - 1).bit_length()
 
 
-_RANKS: Final = (1, 2, 3, 4, 6, 10, 64)
+# ------------------------------------------------------------------------ walks
+_RANKS: Final = (0, 1, 2, 3, 5, 9, 64)
 
 
-def pack(numbers: Sequence[int]) -> np.ndarray[Any, Any]:
-    """64-bit integers as one kernel argument, which is passed by value."""
-    data = struct.pack(f"{len(numbers)}q", *numbers)
-    return np.frombuffer(data, f"V{len(data)}")
+def rank_for(axes: int) -> int:
+    """For how many axes a kernel is made that walks through so many: a number of few, so that few kernels are."""
+    return next(rank for rank in _RANKS if axes <= rank)
 
 
-def walk(rank: int, arrays: int, index: str, wide: bool, indent: str = "    ") -> str:
+def dims_type(rank: int, arrays: int, inner: int = 0, name: str = "numr_dims") -> str:
+    """The type of the argument that :func:`walk` reads, with ``inner`` further numbers."""
+    if not rank:
+        return f"struct {name} {{ long long inner[{inner or 1}]; }};\n"
+    return (
+        f"struct {name} {{ long long step[{arrays * rank}], n[{rank}], inner[{inner or 1}]; "
+        f"unsigned int magic[{rank}], shift[{rank}]; }};\n"
+    )
+
+
+def dims_size(rank: int, arrays: int, inner: int = 0) -> int:
+    """Bytes of that type."""
+    return 8 * (arrays * rank + 2 * rank + (inner or 1))
+
+
+def pack_dims(
+    rank: int, lengths: Sequence[int], steps: Sequence[Sequence[int]], inner: Sequence[int] = ()
+) -> bytes:
+    """Lengths, and for each array the steps, as that argument; what is missing to the rank are leading axes of 1."""
+    missing = rank - len(lengths)
+    numbers: list[int] = []
+    for own in steps:
+        numbers += [0] * missing
+        numbers += own
+    numbers += [1] * missing
+    numbers += lengths
+    numbers += inner or (0,)
+    magics = [_magic(n) for n in lengths]
+    magics = [(1, 0)] * missing + magics
+    if not rank:
+        return struct.pack(f"{len(numbers)}q", *numbers)
+    return struct.pack(
+        f"{len(numbers)}q{2 * rank}I", *numbers, *(m for m, _ in magics), *(s for _, s in magics)
+    )
+
+
+@cache
+def _magic(length: int) -> tuple[int, int]:
+    """Numbers ``m`` and ``s`` with ``x // length == (x * m // 2**32 + x) >> s`` for each x below 2**31."""
+    if length >= 1 << 31:
+        return (1, 0)  # such arrays are walked in 64 bits
+    shift = (length - 1).bit_length()
+    return (1 << 32) * ((1 << shift) - length) // length + 1, shift
+
+
+def quotient(index: str, axis: int, wide: bool, dims: str = "dims") -> str:
+    """A number divided by the length of an axis."""
+    if wide:
+        return f"{index} / (unsigned long long){dims}.n[{axis}]"
+    return f"(__umulhi({index}, {dims}.magic[{axis}]) + {index}) >> {dims}.shift[{axis}]"
+
+
+def walk(
+    rank: int, arrays: int, index: str, wide: bool, indent: str = "    ", dims: str = "dims"
+) -> str:
     """Declarations of ``at0``, ``at1``, ...: how many bytes into each array an element lies.
 
-    The argument ``dims`` has the lengths and, for each array, the steps.
+    ``wide`` says that elements are counted in more than 31 bits.
     """
     type = "unsigned long long" if wide else "unsigned int"
-    lines = [f"{type} rest = ({type})({index});"]
+    lines = [f"{type} rest = ({type})({index});"] if rank else []
     lines += [f"long long at{k} = 0;" for k in range(arrays)]
     for axis in range(rank - 1, 0, -1):
-        lines.append(f"{{ const {type} length = ({type})dims.n[{axis}], next = rest / length;")
-        lines.append("  const long long place = (long long)(rest - next * length);")
-        lines += [f"  at{k} += place * dims.n[{(k + 1) * rank + axis}];" for k in range(arrays)]
+        lines.append(f"{{ const {type} next = {quotient('rest', axis, wide, dims)};")
+        lines.append(
+            f"  const long long place = (long long)(rest - next * ({type}){dims}.n[{axis}]);"
+        )
+        lines += [f"  at{k} += place * {dims}.step[{k * rank + axis}];" for k in range(arrays)]
         lines.append("  rest = next; }")
-    lines += [f"at{k} += (long long)rest * dims.n[{(k + 1) * rank}];" for k in range(arrays)]
+    if rank:
+        lines += [f"at{k} += (long long)rest * {dims}.step[{k * rank}];" for k in range(arrays)]
     return "".join(f"{indent}{line}\n" for line in lines)
-
-
-def dims_type(rank: int, arrays: int, name: str = "numr_dims") -> str:
-    """The type of the argument that :func:`walk` reads."""
-    return f"struct {name} {{ long long n[{rank * (arrays + 1)}]; }};\n"
