@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from benchmarks import add, environment, goals, importing, large, peers, report, small
+from benchmarks import add, device, environment, goals, importing, large, peers, report, small
 from benchmarks.timing import Measurement
 from numr.errors import RuntimeUnavailable
 
@@ -29,6 +29,9 @@ BENCHMARKS: Final = {
     large.NAME: large.measure,
     importing.NAME: _import,
 }
+#: On GPUs with peers of their own.
+ON_DEVICE: Final = {device.NAME: device.measure}
+ALL: Final = {**BENCHMARKS, **ON_DEVICE}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -38,7 +41,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Exit code: 0 the run is complete, whatever it found; 2 it could not be made.",
     )
     option = parser.add_argument
-    option("--only", choices=list(BENCHMARKS), action="append", help="leave out others; repeatable")
+    option("--only", choices=list(ALL), action="append", help="leave out others; repeatable")
     option("--runtime", default="cpu", metavar="NAME", help="the runtime of numr to time (cpu)")
     option("--quick", action="store_true", help="tiny arrays, few rounds: shows that all runs")
     option("--json", type=Path, metavar="PATH", help="write every sample here")
@@ -80,8 +83,9 @@ def main(argv: list[str] | None = None) -> int:
         return _CANNOT_RUN
     machine = environment.collect(arguments.runtime, quick=arguments.quick)
     measurements: list[Measurement] = []
-    for name, measure in BENCHMARKS.items():
-        if arguments.only is None or name in arguments.only:
+    usual = ON_DEVICE if arguments.runtime == device.RUNTIME else BENCHMARKS
+    for name, measure in ALL.items():
+        if name in (arguments.only or usual):
             say = lambda line, name=name: _progress(f"{name}: {line}")  # noqa: E731
             measurements += measure(subject, quick=arguments.quick, say=say)
     # Peers, and their libraries with them, are loaded by what measures them.

@@ -82,9 +82,10 @@ def collect(runtime: str, *, quick: bool) -> Environment:
         date=datetime.now(tz=UTC).date().isoformat(),
         numr=numr.__version__,
         runtime=runtime,
-        device=str(info.default_device()),
+        device=_device(info.default_device()),
         python=platform.python_version(),
-        versions={name: _version(name) for name in ("numpy", *OPTIONAL)},
+        versions={name: _version(name) for name in ("numpy", *OPTIONAL)}
+        | ({"cupy": _cupy_version()} if runtime == "cuda" else {}),
         system=f"{platform.system()} {platform.machine()}",
         processor=_processor(),
         cpus=len(usable(0)) if usable else os.cpu_count() or 1,
@@ -99,6 +100,17 @@ def _version(name: str) -> str | None:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return None
+
+
+def _cupy_version() -> str | None:
+    # The distribution has the version of CUDA in its name.
+    names = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
+    return next((version for name in names if (version := _version(name))), None)
+
+
+def _device(device: Any) -> str:
+    """The device, and on GPUs the product's name, which the line of the processor does not say."""
+    return str(device) if device.runtime == "cpu" else f"{device} ({device.name})"
 
 
 def _processor() -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from benchmarks import add, importing, large, small
+from benchmarks import add, device, importing, large, small
 from benchmarks.timing import Measurement, Ratio
 
 
@@ -99,6 +99,45 @@ GOALS: Final[tuple[Goal, ...]] = (
         groups=("import",),
         peer="import numpy",
         at_most=1.3,
+    ),
+    Goal(
+        name="memory-bound work on CUDA, 100M",
+        target="at least 70 % of the rate of a copy, each",
+        benchmark=device.NAME,
+        groups=device.MEMORY,
+        elements=(device.SIZES.side**2, device.SIZES.side**2),
+        peer=add.FLOOR,
+        at_most=1 / 0.7,
+        runtime=device.RUNTIME,
+    ),
+    Goal(
+        name="libraries on CUDA",
+        target="at most 1.05 of CuPy's time, each",
+        benchmark=device.NAME,
+        groups=device.LIBRARIES,
+        peer="cupy",
+        at_most=1.05,
+        runtime=device.RUNTIME,
+    ),
+    Goal(
+        name="x + y of 1024 float32 on CUDA, beside CuPy",
+        target="at most CuPy's host time",
+        benchmark=device.NAME,
+        groups=(device.HOST,),
+        label="x + y",
+        peer="cupy",
+        at_most=1.0,
+        runtime=device.RUNTIME,
+    ),
+    Goal(
+        name="x + y of 1024 float32 on CUDA, beside PyTorch",
+        target="at most PyTorch's host time",
+        benchmark=device.NAME,
+        groups=(device.HOST,),
+        label="x + y",
+        peer="torch",
+        at_most=1.0,
+        runtime=device.RUNTIME,
     ),
 )
 

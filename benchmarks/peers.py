@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -79,6 +79,22 @@ def _jax() -> Library:
     return Library("jax", jnp, lambda array: jax.device_put(array, cpu), wait)
 
 
+def _torch_on_cuda() -> Library:
+    torch = importlib.import_module("torch")
+    if not torch.cuda.is_available():
+        raise ImportError("torch has no CUDA device", name="torch.cuda")
+    # By default products of float32 matrices may be rounded to TF32 by some versions.
+    torch.backends.cuda.matmul.allow_tf32 = False
+    return Library(
+        "torch", torch, lambda array: torch.from_numpy(array).cuda(), torch.cuda.synchronize
+    )
+
+
+def _cupy() -> Library:
+    cupy = importlib.import_module("cupy")
+    return Library("cupy", cupy, cupy.asarray, cupy.cuda.Device().synchronize)
+
+
 #: Libraries that may be installed. NumPy always is.
 OPTIONAL: Final[dict[str, Callable[[], Library]]] = {
     "torch": _torch,
@@ -87,13 +103,21 @@ OPTIONAL: Final[dict[str, Callable[[], Library]]] = {
 }
 
 
-def load(names: tuple[str, ...]) -> tuple[list[Library], dict[str, str]]:
+#: Those that compute on NVIDIA's GPUs.
+ON_CUDA: Final[dict[str, Callable[[], Library]]] = {"cupy": _cupy, "torch": _torch_on_cuda}
+
+
+def load(
+    names: tuple[str, ...], makers: Mapping[str, Callable[[], Library]] = OPTIONAL
+) -> tuple[list[Library], dict[str, str]]:
     """Load optional peers.
 
     Parameters
     ----------
     names : tuple of str
-        Keys of :data:`OPTIONAL`.
+        Keys of ``makers``.
+    makers : mapping of str to callable
+        What makes each library, by its name.
 
     Returns
     -------
@@ -106,7 +130,7 @@ def load(names: tuple[str, ...]) -> tuple[list[Library], dict[str, str]]:
     absent: dict[str, str] = {}
     for name in names:
         try:
-            present.append(OPTIONAL[name]())
+            present.append(makers[name]())
         except ImportError as error:
             absent[name] = why_absent(name, error)
     return present, absent

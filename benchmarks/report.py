@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from benchmarks import add, importing, large, small
+from benchmarks import add, device, importing, large, small
 from benchmarks.environment import Environment
 from benchmarks.goals import State, Verdict
 from benchmarks.timing import Measurement, Ratio, Series, short
@@ -177,6 +177,47 @@ def large_summary(measurements: Sequence[Measurement]) -> Table:
     )
 
 
+def device_tables(measurements: Sequence[Measurement]) -> list[Table]:
+    """Lay out work on a GPU: microseconds of each contender, and how near numr comes to the floor."""
+    tables = []
+    chosen = {
+        "Bound by memory: microseconds, median": device.MEMORY,
+        "Libraries: microseconds, median": device.LIBRARIES,
+        f"Host time of calls on {device.FEW} float32: microseconds, median": (device.HOST,),
+    }
+    for title, groups in chosen.items():
+        members = [m for m in measurements if m.group in groups]
+        if not members:
+            continue
+        has_floor = groups is device.MEMORY
+        names = [name for name in members[0].series if name != add.FLOOR]
+        head = ("group", "operation", *(("floor",) if has_floor else ()), *names)
+        rows = []
+        for m in members:
+            shown = ([add.FLOOR] if has_floor else []) + names
+            cells = [_figure(m.series[name].median * 1e6) for name in shown]
+            if has_floor:
+                cells.append(f"{1 / m.ratio(add.FLOOR).value:.0%}")
+            rows.append(
+                (m.group, m.label if m.group != m.label else short(m.elements or 0), *cells)
+            )
+        share = ("numr of floor",) if has_floor else ()
+        tables.append(Table(title, (*head, *share), tuple(rows), _absent(members), 2))
+    for m in measurements:
+        if m.group == device.OVERLAP:
+            found = m.ratio(device.longer_of(m.series))
+            cells = tuple(times(series, "ms") for series in m.series.values())
+            tables.append(
+                Table(
+                    f"Pipelined copy of {short(m.elements or 0)} bytes: milliseconds, median (best)",
+                    (*m.series, "both over the longer one"),
+                    ((*cells, spread(found)),),
+                    text_columns=0,
+                )
+            )
+    return tables
+
+
 def import_table(measurement: Measurement) -> Table:
     """Lay out import times."""
     rows = (
@@ -228,7 +269,7 @@ def _first_places(measurements: Sequence[Measurement]) -> dict[str, int]:
 def _tables(measurements: Sequence[Measurement], *, full: bool) -> list[Table]:
     by_name = {
         name: [m for m in measurements if m.benchmark == name]
-        for name in (small.NAME, add.NAME, large.NAME, importing.NAME)
+        for name in (small.NAME, add.NAME, large.NAME, device.NAME, importing.NAME)
     }
     tables = []
     if found := by_name[small.NAME]:
@@ -236,6 +277,7 @@ def _tables(measurements: Sequence[Measurement], *, full: bool) -> list[Table]:
     tables += [add_table(m) for m in by_name[add.NAME]]
     if found := by_name[large.NAME]:
         tables += large_tables(found) if full else [large_summary(found)]
+    tables += device_tables(by_name[device.NAME])
     tables += [import_table(m) for m in by_name[importing.NAME]]
     return tables
 

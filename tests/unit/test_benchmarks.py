@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import add, goals, importing, large, peers, report, small
-from benchmarks.__main__ import BENCHMARKS, main
+from benchmarks import add, device, goals, importing, large, peers, report, small
+from benchmarks.__main__ import ALL, BENCHMARKS, main
 from benchmarks.environment import Environment
 from benchmarks.goals import GOALS, Goal, State, evaluate
 from benchmarks.timing import (
@@ -235,6 +235,83 @@ def test_small_calls_do_the_same_in_numr_and_numpy(label):
     agree(eval(small.CALLS[label], mine), eval(small.CALLS[label], theirs))
 
 
+IN_CUPYS_WORDS = peers.Library("cupy", np, np.copy, lambda: None)
+#: What no other library gives as one array: all results of ``nonzero`` alike, and sorted values without indices.
+FIRST_OF = ("nonzero", "sort")
+
+
+@pytest.mark.parametrize(
+    "case", [*device.CASES, *device.CALLS], ids=lambda case: f"{case.group}-{case.label}"
+)
+def test_device_statements_do_the_same_in_numr_and_in_the_words_of_its_peers(case):
+    torch = pytest.importorskip("torch")
+    in_torchs = peers.Library("torch", torch, torch.from_numpy, lambda: None)
+    libraries = (NUMR, IN_CUPYS_WORDS, in_torchs)
+    results = []
+    for library in libraries:
+        names = device.operands(library, device.QUICK_SIZES)
+        result = eval(device.in_words_of(case, library.name), names)
+        if case.label in FIRST_OF and isinstance(result, tuple):
+            result = result[0]
+        results.append(result)
+    mine, theirs, torchs = results
+    if case.group in device.LIBRARIES:
+        np.testing.assert_allclose(mine.to_numpy(), theirs, rtol=1e-2, atol=1e-3)
+        np.testing.assert_allclose(mine.to_numpy(), np.asarray(torchs), rtol=1e-2, atol=1e-3)
+    else:
+        agree(mine, theirs)
+        agree(mine, np.asarray(torchs)[..., 0] if case.label == "nonzero" else torchs)
+
+
+def test_device_measures_each_statement_once_and_counts_its_elements():
+    names = [(case.group, case.label) for case in (*device.CASES, *device.CALLS)]
+    assert len(set(names)) == len(names)
+    groups = {group for group, _ in names}
+    assert groups == {*device.MEMORY, *device.LIBRARIES, device.HOST}
+    assert all(bool(case.moved) == (case.group in device.MEMORY) for case in device.CASES)
+    for sizes in (device.SIZES, device.QUICK_SIZES):
+        assert np.prod(sizes.cube) == sizes.side**2
+        assert sizes.side >= 3
+    (sort,) = (case for case in device.CASES if case.group == "sort")
+    assert device.elements_of(sort, device.SIZES) == 10_000_000
+    assert device.elements_of(device.CASES[0], device.SIZES) == 100_000_000
+
+
+def test_device_measures_what_its_tables_show(monkeypatch):
+    monkeypatch.setattr(peers, "load", lambda names, makers: ([], {"cupy": "no cupy here"}))
+    found = device.measure(NUMR, quick=True, say=lambda line: None)
+    assert len(found) == len(device.CASES) + len(device.CALLS) + 1
+    for m in found[:-1]:
+        assert (add.FLOOR in m.series) == (m.group in device.MEMORY)
+    shares = {m.label: m.ratio(add.FLOOR).value for m in found if add.FLOOR in m.series}
+    assert all(share > 0 for share in shares.values())
+    bound, libraries, host, overlap = report.device_tables(found)
+    assert bound.columns == ("group", "operation", "floor", "numr.cpu", "numr of floor")
+    assert bound.rows[0][:2] == ("elementwise", "a + b")
+    assert bound.rows[0][-1].endswith("%")
+    assert [row[0] for row in libraries.rows] == list(device.LIBRARIES)
+    assert [row[1] for row in host.rows] == [case.label for case in device.CALLS]
+    assert overlap.columns[:3] == ("compute", "copy", "both")
+    assert libraries.notes == ("not measured: no cupy here",)
+
+
+def test_a_floor_is_scaled_to_the_bytes_that_are_moved(monkeypatch):
+    times = {"numr.cpu": series([2.0]), add.FLOOR: series([8.0])}
+    monkeypatch.setattr(peers, "load", lambda names, makers: ([], {}))
+    monkeypatch.setattr(device, "compare", lambda *args, **options: dict(times))
+    monkeypatch.setattr(device, "overlap", lambda *args: None)
+    found = device.measure(NUMR, quick=True, say=lambda line: None)
+    assert found[0].label == "a + b"
+    assert found[0].series[add.FLOOR] == series([12.0])
+    assert times[add.FLOOR] == series([8.0])
+
+
+def test_the_longer_part_of_an_overlap_is_found():
+    parts = {"compute": series([3.0]), "copy": series([2.0]), "both": series([3.5])}
+    assert device.longer_of(parts) == "compute"
+    assert device.longer_of({**parts, "copy": series([4.0])}) == "copy"
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
 def test_the_floor_copies_everything(threads):
     source = np.arange(20.0)
@@ -386,7 +463,11 @@ def test_a_goal_for_two_threads_needs_them():
 
 @pytest.mark.parametrize("goal", GOALS, ids=lambda goal: goal.name)
 def test_every_goal_is_about_something_that_is_measured(goal):
-    assert goal.benchmark in BENCHMARKS
+    assert goal.benchmark in ALL
+    if goal.benchmark == device.NAME:
+        assert set(goal.groups) <= {case.group for case in (*device.CASES, *device.CALLS)}
+        assert goal.label in (None, *(case.label for case in device.CALLS))
+        assert goal.peer in (add.FLOOR, *peers.ON_CUDA)
     if goal.benchmark == large.NAME:
         assert set(goal.groups) <= {case.group for case in large.CASES}
         assert all(goal.elements[0] <= size <= goal.elements[1] for size in large.SIZES)
