@@ -194,7 +194,8 @@ def _is_computed(node: Expr) -> bool:
     """Whether a compiler knows the floating-point operation that a number comes from."""
     if node.type.kind != "f" or node.op in ("var", "const", "bitcast"):
         return False
-    return node.op != "cast" or node.args[0].type.kind == "f"
+    # Of a boolean it makes a choice between constants.
+    return node.op != "cast" or node.args[0].type.kind in "bf"
 
 
 def _is_arithmetic(node: Expr) -> bool:

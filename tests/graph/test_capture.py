@@ -156,6 +156,20 @@ def test_what_a_call_has_made_is_updated_in_place(xp):
         assert same(jitted(x), f(x))
 
 
+def test_signs_of_zeros_that_come_from_booleans(xp):
+    def f(x):
+        c = xp.astype(x < x, xp.float32)
+        return -c + c, xp.astype(x < x, xp.float32) * -1.0 - c
+
+    x = numbers(xp, 9)
+    graph = numr.capture(f, x)
+    graph.launch()
+    for got, expected in zip(graph.outputs, f(x), strict=True):
+        assert same(got, expected)
+    assert not bool(xp.any(xp.signbit(graph.outputs[0])))
+    assert bool(xp.all(xp.signbit(graph.outputs[1])))
+
+
 def test_constants_of_the_function_are_restored(xp):
     def f(x):
         c = xp.asarray([1.0, 2.0, 3.0], dtype=xp.float32)
