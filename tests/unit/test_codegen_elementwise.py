@@ -354,3 +354,27 @@ def test_wrong_operands_are_refused() -> None:
         expression(ops.SELECT, dt.int32, var("c", I32), var("x", I32), var("y", I32))
     with pytest.raises(DTypeError, match="astype: complex64 to int32"):
         convert(operand("x", dt.complex64), dt.complex64, dt.int32)
+
+
+@pytest.mark.parametrize("dtype", COMPLEXES)
+@pytest.mark.parametrize(
+    "op",
+    [op for op in OPS.values() if op.arity == 2 and "c" in dt.CATEGORIES[op.domain]],
+    ids=lambda op: op.name,
+)
+def test_complex_operations_take_real_numbers(op, dtype):
+    part = dt.real_of(dtype)
+    rng = np.random.default_rng(0)
+    z = (rng.normal(size=20) + 1j * rng.normal(size=20)).astype(dtype)
+    x = rng.normal(size=20).astype(part)
+    tolerance = 64 * np.finfo(dtype).eps
+    for swapped in (False, True):
+        given = {"z_re": z.real.copy(), "z_im": z.imag.copy(), "x": x}
+        operands = [operand("z", dtype), convert(operand("x", part), part, dtype)]
+        result = expression(op, dtype, *operands[:: -1 if swapped else 1])
+        parts = [result] if isinstance(result, Expr) else list(result)
+        got = [np.broadcast_to(y, x.shape) for y in evaluate(parts, given)]
+        wanted = compute(op, dtype, *[z, x.astype(dtype)][:: -1 if swapped else 1])
+        expected = [wanted] if isinstance(result, Expr) else [wanted.real, wanted.imag]
+        for a, b in zip(got, expected, strict=True):
+            np.testing.assert_allclose(a, b, tolerance, tolerance)

@@ -269,7 +269,7 @@ def _is_zero(x: Expr) -> bool:
 
 def plus(*terms: Expr) -> Expr:
     """The sum of terms from left to right, without those that are zero constants."""
-    counted = [term for term in terms if not _is_zero(term)]
+    counted = [term for term in terms if not _is_zero(term)] or [terms[0]]
     return reduce(lambda total, term: total + term, counted[1:], counted[0])
 
 
