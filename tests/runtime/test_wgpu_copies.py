@@ -9,6 +9,7 @@ import pytest
 
 from numr.errors import BackendLimitation
 from numr.runtime import Storage
+from numr.runtime.wgpu import copies
 from numr.runtime.wgpu.native import PublicApi
 from tests.runtime.wgpu_support import require_adapter, variant
 
@@ -19,6 +20,7 @@ VARIANTS = {
     "as-it-is": variant(),
     "public-uniform": variant(without=["immediates"], api=PublicApi),
     "small-bindings": variant(limits={"max-storage-buffer-binding-size": 4096}),
+    "gpu": variant(kind="DiscreteGPU"),
     "few-workgroups": variant(limits={"max-compute-workgroups-per-dimension": 10}),
 }
 
@@ -82,6 +84,79 @@ def test_views_of_any_rank_are_gathered(rt, device, rank):
         arguments = (shape, strides, elem_size, device)
         rt.copy_strided(source.handle, offset, target.handle, *arguments)
         assert content(rt, device, target) == expected + b"\xee" * 3, arguments
+
+
+TURNED = [
+    # shape of the source, the order of its axes, steps along them
+    ((70, 130), (1, 0), (1, 1)),
+    ((64, 64), (1, 0), (1, 1)),
+    ((8, 200), (1, 0), (1, 1)),
+    ((133, 67), (1, 0), (1, 1)),
+    ((132, 70), (1, 0), (-1, 1)),
+    ((132, 70), (1, 0), (1, -1)),
+    ((200, 90), (1, 0), (2, 3)),
+    ((3, 68, 36), (0, 2, 1), (1, 1, 1)),
+    ((3, 68, 36), (2, 0, 1), (1, 1, 1)),
+    ((20, 3, 40), (2, 1, 0), (1, 1, 1)),
+    ((5, 20, 3, 40), (3, 2, 0, 1), (1, -1, 1, 1)),
+    ((12, 10, 11, 16), (3, 1, 2, 0), (1, 1, 1, 1)),
+]
+
+
+GPUS = {
+    "plain": VARIANTS["gpu"],
+    "few-workgroups": variant(
+        kind="DiscreteGPU", limits={"max-compute-workgroups-per-dimension": 40}
+    ),
+    "small-bindings": variant(
+        kind="DiscreteGPU", limits={"max-storage-buffer-binding-size": 1 << 17}
+    ),
+}
+
+
+@pytest.mark.parametrize("itemsize", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize(("shape", "order", "steps"), TURNED)
+@pytest.mark.parametrize("gpu", GPUS)
+def test_axes_that_change_places_are_copied_by_tiles(
+    gpu, itemsize, shape, order, steps, monkeypatch
+):
+    rt = GPUS[gpu]
+    device = rt.default_device()
+    by_tiles = []
+    turn = copies.turn
+    monkeypatch.setattr(copies, "turn", lambda *given: by_tiles.append(turn(*given)) or by_tiles[0])
+    rng = np.random.default_rng(0)
+    lead = 3
+    data = rng.integers(0, 256, (lead + np.prod(shape)) * itemsize, np.uint8).tobytes()
+    whole = np.frombuffer(data, f"V{itemsize}")[lead:].reshape(shape)
+    view = whole[tuple(slice(None, None, step) for step in steps)].transpose(order)
+    source = filled(rt, device, data)
+    offset = (
+        view.__array_interface__["data"][0]
+        - np.frombuffer(data, np.uint8).__array_interface__["data"][0]
+    )
+    target = filled(rt, device, bytes(view.nbytes + 5))
+    strides = tuple(step // itemsize for step in view.strides)
+    arguments = (offset, target.handle, view.shape, strides, itemsize)
+    rt.copy_strided(source.handle, *arguments, device)
+    assert content(rt, device, target) == view.tobytes() + bytes(5)
+    fits = len(data) < 1 << 16 or gpu != "small-bindings"
+    words = view.shape[-1] * itemsize % 4 == 0
+    assert by_tiles == [fits and words] or not fits
+
+
+@pytest.mark.parametrize("strides", [(0, 3), (0, 0), (3, 0), (0, 1, 9), (9, 0, 1), (1, 0, 9)])
+def test_broadcast_views_are_copied_by_gpus(strides):
+    rt = VARIANTS["gpu"]
+    device = rt.default_device()
+    shape = (9, 8, 10)[-len(strides) :]
+    data = np.arange(200, dtype=np.int32)
+    source = filled(rt, device, data.tobytes())
+    target = filled(rt, device, bytes(4 * int(np.prod(shape))))
+    rt.copy_strided(source.handle, 8, target.handle, shape, strides, 4, device)
+    steps = tuple(4 * step for step in strides)
+    expected = np.lib.stride_tricks.as_strided(data[2:], shape, steps)
+    assert content(rt, device, target) == expected.tobytes()
 
 
 def test_views_of_more_axes_than_immediates_hold(rt, device):

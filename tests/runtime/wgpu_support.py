@@ -35,11 +35,14 @@ def require_adapter():
         pytest.skip(str(why), allow_module_level=True)
 
 
-def variant(*, without=(), limits=None, api=native.api_for, cache_limit=None):
-    """A WebGPU runtime of its own on the first adapter, with fewer features and lower limits."""
+def variant(*, without=(), limits=None, api=native.api_for, cache_limit=None, kind=None):
+    """A WebGPU runtime of its own on the first adapter, with fewer features, lower limits, or as another kind."""
     first = devices.adapters()[0]
     adapter = dataclasses.replace(
-        first, features=first.features - set(without), limits={**first.limits, **(limits or {})}
+        first,
+        features=first.features - set(without),
+        limits={**first.limits, **(limits or {})},
+        kind=kind or first.kind,
     )
     device = WgpuDevice(0)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from numr.errors import BackendLimitation
 from numr.layout import Layout
+from numr.runtime.wgpu.copy_kernels import Piece, copy_neighbours, turn
 from numr.runtime.wgpu.pipelines import KernelText, StorageBuffer
 from numr.runtime.wgpu.queue import grid
 
@@ -76,11 +77,16 @@ def copy_bytes(
     if source_offset % 4:
         _gather(opened, source, Layout((size,), (1,)), source_offset, 1, target, 0)
         return
-    whole = size & -4
-    if size == available:
+    whole = 0
+    if not opened.adapter.is_cpu:
+        # Capacities are multiples of 16 bytes.
+        whole = size + 15 & -16 if size == available else size & -16
+        if whole and not copy_neighbours(opened, Piece(source, source_offset), target, whole):
+            whole = 0
+    if not whole:
         # Both buffers end with a whole word.
-        whole = size + 3 & -4
-    opened.queue.copy(source, source_offset, target, 0, whole)
+        whole = size + 3 & -4 if size == available else size & -4
+        opened.queue.copy(source, source_offset, target, 0, whole)
     if whole < size:
         tail = Layout((size - whole,), (1,))
         _gather(opened, source, tail, source_offset + whole, 1, target, whole)
@@ -118,7 +124,12 @@ def gather(
         return
     if layout.is_contiguous and source is not target and not target_offset:
         copy_bytes(opened, source, byte_offset, target, size, available)
-    else:
+    elif (
+        source is target
+        or target_offset
+        or opened.adapter.is_cpu
+        or not turn(opened, Piece(source, byte_offset), layout, elem_size, target)
+    ):
         _gather(opened, source, layout, byte_offset, elem_size, target, target_offset)
 
 

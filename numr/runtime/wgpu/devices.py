@@ -60,6 +60,8 @@ USED_FEATURES = frozenset(
 _INTERFACES = ("Vulkan", "Metal", "D3D12")
 _KINDS = ("DiscreteGPU", "IntegratedGPU", "VirtualGPU", "Unknown", "CPU")
 
+_NVIDIA = 0x10DE
+
 _INSTALL = "Run: pip install 'numr[wgpu]'"
 _REINSTALL = "Run: pip install --force-reinstall 'wgpu>=0.32,<0.33'"
 
@@ -93,6 +95,14 @@ class Adapter:
     def is_cpu(self) -> bool:
         """Whether the adapter computes on the host's processor."""
         return self.kind == "CPU"
+
+    @property
+    def in_order(self) -> bool:
+        """Whether workgroups that have begun go on, so that one may wait for those that began before it.
+
+        WebGPU does not promise it. It is so on NVIDIA's hardware.
+        """
+        return not self.is_cpu and self.hardware[0] == _NVIDIA
 
     def __str__(self) -> str:
         return f"{self.name} ({self.interface}, {self.kind})"

@@ -12,6 +12,7 @@ from numr.errors import BackendLimitation
 from numr.layout import Layout
 from numr.runtime.storage import DeviceArray, Storage
 from numr.runtime.wgpu.copies import gather
+from numr.runtime.wgpu.copy_kernels import is_turned
 from numr.runtime.wgpu.native import Dispatch
 from numr.runtime.wgpu.queue import Binding, grid
 from numr.runtime.wgpu.runtime import WgpuRuntime
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Bound", "DeviceContext", "Plan"]
 
+#: Bytes of an array from which on it is quicker to copy it than to read it across its neighbours.
+_WORTH_TURNING: Final = 32 << 20
 #: Layouts of new arrays that are kept.
 _KEPT_LAYOUTS: Final = 1024
 
@@ -86,6 +89,8 @@ class DeviceContext:
     ----------
     is_cpu : bool
         Whether the adapter is software: shared memory and many workgroups do not pay there.
+    in_order : bool
+        Whether a workgroup may wait for those that began before it.
     max_binding : int
         Bytes that one binding of a buffer has at most.
     alignment : int
@@ -102,6 +107,7 @@ class DeviceContext:
         self.allocator = runtime.allocator(device)
         adapter = self.allocator.adapter
         self.is_cpu = adapter.is_cpu
+        self.in_order = adapter.in_order
         self.features = adapter.features
         self.limits = adapter.limits
         self.alignment = max(self.limits["min-storage-buffer-offset-alignment"], 16)
@@ -157,6 +163,19 @@ class DeviceContext:
         result = self.empty(layout.shape, array.dtype)
         self._copy(array, layout, result)
         return result
+
+    def turned(self, arrays: Sequence[DeviceArray], shape: tuple[int, ...]) -> list[DeviceArray]:
+        """The arrays, with C-contiguous copies of those that a GPU would read much slower across their neighbours."""
+        if self.is_cpu:
+            return list(arrays)
+        return [
+            self.contiguous(array)
+            if array.shape == shape
+            and array.size * array.itemsize >= _WORTH_TURNING
+            and is_turned(array.layout)
+            else array
+            for array in arrays
+        ]
 
     def joined(self, arrays: Sequence[DeviceArray], slots: Sequence[int]) -> list[DeviceArray]:
         """Copies of arrays, C-contiguous and with one buffer for all that have the same number in ``slots``."""
