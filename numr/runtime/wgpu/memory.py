@@ -104,6 +104,8 @@ class BufferTable:
         """Drop a buffer; it goes when the device has done all work with it."""
         if self.buffers.pop(ptr) is not None:
             self.dropped += size
+            if self.opened is not None:
+                self.opened.api.drop_buffers()
 
     def get(self, ptr: int) -> Any:
         """The buffer of a number; None if its device is gone, KeyError if there is none."""
@@ -111,8 +113,10 @@ class BufferTable:
 
     def close(self, *, forked: bool) -> None:
         """Forget all buffers and keep their numbers."""
-        self.opened = None
+        opened, self.opened = self.opened, None
         self.dropped = 0
+        if opened is not None and not forked:
+            opened.api.forget()
         if forked:
             abandon(list(self.buffers.values()))
         for number in list(self.buffers):

@@ -43,6 +43,8 @@ KNOWN_VERSION = (0, 32)
 
 #: Hundredths of a second after the end of the work within which a device must say that it can be read.
 _PATIENCE = 500
+#: Bind groups that are kept for their next use.
+KEPT_GROUPS = 1024
 
 
 class Dispatch:
@@ -226,6 +228,12 @@ class PublicApi:
         """All objects of wgpu that are held."""
         return [self._fence, *self._groups]
 
+    def drop_buffers(self) -> None:
+        """Take note that a buffer was dropped, so that nothing that is kept for its next use holds it on."""
+
+    def forget(self) -> None:
+        """Let go of what is kept only because it may be used again."""
+
     def map(self, buffer: Any, size: int) -> Any:
         """Begin to map a staging buffer, and return what :meth:`fetch` needs."""
         return buffer.map_async("READ", 0, size)
@@ -259,9 +267,25 @@ class NativeApi(PublicApi):
         self._info_type = ffi.typeof("WGPUBufferMapCallbackInfo *")
         self._pointer_type = ffi.typeof("void *")
         self._command = ffi.new("WGPUCommandBuffer[1]")
+        # Bind groups by layout and bindings. Pooled buffers come again, and making a group takes as long as the rest
+        # of a dispatch. A group holds its buffers, so all are let go once a buffer has been dropped.
+        self._pool: dict[tuple[Any, ...], Any] = {}
+        self._stale = False
+
+    def drop_buffers(self) -> None:
+        # Only noted: this may be called by a finalizer in the middle of anything.
+        self._stale = True
+
+    def forget(self) -> None:
+        self._stale = False
+        groups, self._pool = self._pool, {}
+        for group in groups.values():
+            self._lib.wgpuBindGroupRelease(group)
 
     def submit(self, records: list[Dispatch | Copy]) -> int:
         lib = self._lib
+        if self._stale:
+            self.forget()
         encoder = lib.wgpuDeviceCreateCommandEncoder(self._device, self._null)
         try:
             self._encode(encoder, records)
@@ -279,6 +303,7 @@ class NativeApi(PublicApi):
         lib = self._lib
         current: Any = None
         kernel: Any = None
+        params: bytes | None = None
         try:
             for record in records:
                 if isinstance(record, Copy):
@@ -300,30 +325,41 @@ class NativeApi(PublicApi):
                     kernel = None
                 if record.kernel is not kernel:
                     kernel = record.kernel
+                    params = None
                     lib.wgpuComputePassEncoderSetPipeline(current, kernel.pipeline._internal)
-                self._dispatch(current, record)
+                group = None
+                if not record.repeats:
+                    group = self._pool.get((kernel.layout, *record.bindings))
+                if group is None:
+                    group = self._bound(record)
+                lib.wgpuComputePassEncoderSetBindGroup(current, 0, group, 0, self._null)
+                # Immediates stay until the pipeline changes, and setting them costs as much as a dispatch.
+                if kernel.immediates and record.params != params:
+                    params = record.params
+                    lib.wgpuComputePassEncoderSetImmediates(
+                        current, 0, self._ffi.from_buffer(params), len(params)
+                    )
+                lib.wgpuComputePassEncoderDispatchWorkgroups(current, *record.groups)
             if current is not None:
                 lib.wgpuComputePassEncoderEnd(current)
         finally:
             if current is not None:
                 lib.wgpuComputePassEncoderRelease(current)
 
-    def _dispatch(self, current: Any, record: Dispatch) -> None:
-        lib, kernel = self._lib, record.kernel
+    def _bound(self, record: Dispatch) -> Any:
+        """The bind group of a dispatch that is not in the pool, as wgpu's own object."""
         if record.repeats:
             kept = self._kept_group(record)
-            group = self._new_group(record) if kept is None else kept._internal
-        else:
-            kept, group = None, self._new_group(record)
-        lib.wgpuComputePassEncoderSetBindGroup(current, 0, group, 0, self._null)
-        if kernel.immediates:
-            params = record.params
-            lib.wgpuComputePassEncoderSetImmediates(
-                current, 0, self._ffi.from_buffer(params), len(params)
-            )
-        lib.wgpuComputePassEncoderDispatchWorkgroups(current, *record.groups)
-        if kept is None:
-            lib.wgpuBindGroupRelease(group)  # the encoder keeps it
+            if kept is not None:
+                return kept._internal
+        key = (record.kernel.layout, *record.bindings)
+        group = self._pool.get(key)
+        if group is None:
+            if len(self._pool) >= KEPT_GROUPS:
+                # The encoder holds those that it was given.
+                self.forget()
+            group = self._pool[key] = self._new_group(record)
+        return group
 
     def _group(self, record: Dispatch) -> _Group:
         return _Group(self._new_group(record), self._lib.wgpuBindGroupRelease)

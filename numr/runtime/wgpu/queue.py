@@ -423,6 +423,7 @@ class Queue:
         """Have the device take back the memory of all buffers that nothing refers to any more."""
         self.synchronize()
         with self.lock, self.errors():
+            self._api.forget()
             self._api.poll()
 
     # -------------------------------------------------------------------- loss
@@ -483,11 +484,12 @@ def grid(
     >>> grid(1000, 256)
     ((4, 1, 1), 1024)
     >>> grid(256 * 70000, 256)
-    ((65535, 2, 1), 16776960)
+    ((35000, 2, 1), 8960000)
     """
     groups = -(-count // workgroup_size)
-    width = min(groups, max_groups)
-    rows = -(-groups // width) if width else 0
+    rows = -(-groups // max_groups)
+    # Rows of equal length, so that few workgroups have nothing to do.
+    width = -(-groups // rows) if rows else 0
     return (width, rows, 1), width * workgroup_size
 
 
