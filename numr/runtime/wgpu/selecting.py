@@ -1,8 +1,8 @@
 """The kernels that find elements which are not zero, and that collect the elements at given positions.
 
-What is not zero becomes a mask of packed booleans. The mask is divided into chunks; their counts are scanned, and each
-invocation writes the positions of one chunk behind those of the chunks before. Positions are those of the mask in C
-order. Elements are moved as words.
+What is not zero becomes a mask of packed booleans. The mask is divided into chunks; their counts are scanned, and the
+positions of each chunk are written behind those of the chunks before. Positions are those of the mask in C order.
+Elements are moved as words.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from numr.runtime.wgpu.pipelines import KernelText
 from numr.runtime.wgpu.programs import Programs, Recording
 from numr.runtime.wgpu.reducing import reduce_into
 from numr.runtime.wgpu.scanning import scan_into
+from numr.runtime.wgpu.selecting_texts import CHUNKS, FLAGS, TOGETHER, counting, writing
 from numr.runtime.wgpu.texts import Parameters, Walk
 from numr.runtime.wgpu.windows import Pattern, Windows
 
@@ -36,10 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["collected", "indices_of", "positions_of"]
 
-#: Booleans that are looked at together.
-_FLAGS: Final = 16
-#: So many of them make a chunk on a GPU, where neighbouring invocations should read neighbouring memory.
-_GPU_CHUNK: Final = 2
 #: Chunks that keep a software adapter busy, the smallest that are worth it, and the largest for its loops.
 _SOFTWARE_CHUNKS: Final = 256
 _SMALLEST_CHUNK: Final = 4
@@ -54,9 +51,9 @@ def positions_of(
     """The positions of all elements that are not zero, as uint32 in ascending order; None if there are none."""
     if not array.size:
         return None
-    each = _GPU_CHUNK
+    each = TOGETHER
     if context.is_cpu:
-        each = max(-(-array.size // (_FLAGS * _SOFTWARE_CHUNKS)), _SMALLEST_CHUNK)
+        each = max(-(-array.size // (FLAGS * _SOFTWARE_CHUNKS)), _SMALLEST_CHUNK)
         each = min(each, _LARGEST_CHUNK)
 
     def counted(work: Recording) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
@@ -72,9 +69,10 @@ def positions_of(
     positions = context.empty((count,), _UINT32)
     seen, before, target = (Windows.of(context, x, function) for x in (mask, ends, positions))
     groups, numbers = _chunks(context, mask, seen, each)
-    text = _writing(seen.pattern, before.pattern, target.pattern)
+    patterns = seen.pattern, before.pattern, target.pattern
+    text = writing(*patterns, together=not context.is_cpu)
     bindings = [*seen.bindings, *before.bindings, *target.bindings]
-    context.run(text, bindings, _CHUNKS.pack(*numbers), groups)
+    context.run(text, bindings, CHUNKS.pack(*numbers), groups)
     return positions
 
 
@@ -82,9 +80,9 @@ def _chunks(
     context: DeviceContext, mask: DeviceArray, seen: Windows, each: int
 ) -> tuple[tuple[int, int, int], tuple[int, ...]]:
     """Workgroups for the chunks of a mask, and the numbers that their kernels take."""
-    chunks = -(-mask.size // (_FLAGS * each))
-    groups, row = context.grid(chunks)
-    return groups, (row, chunks, each, mask.size, seen.start // _FLAGS)
+    chunks = -(-mask.size // (FLAGS * each))
+    groups, row = context.grid(chunks, texts.WORKGROUP if context.is_cpu else 1)
+    return groups, (row, chunks, each, mask.size, seen.start // FLAGS)
 
 
 def _ends(
@@ -97,8 +95,8 @@ def _ends(
     chunks = numbers[1]
     counts, ends = (work.empty((chunks,), _UINT32) for _ in range(2))
     counted = Windows.of(context, counts, function)
-    text = _counting(seen.pattern, counted.pattern)
-    work.run(text, (seen, counted), _CHUNKS.pack(*numbers), groups)
+    text = counting(seen.pattern, counted.pattern, together=not context.is_cpu)
+    work.run(text, (seen, counted), CHUNKS.pack(*numbers), groups)
     scan_into(work, fold_of(Reduction.SUM, _UINT32, _UINT32), counts, 0, ends)
     if chunks == 1:
         return ends, ends
@@ -113,7 +111,7 @@ def _mask(work: Recording, array: DeviceArray, function: str) -> DeviceArray:
     """A C-contiguous boolean array, which starts with a whole vector, of what is not zero."""
     context = work.context
     seen = Windows.of(context, array, function)
-    if array.dtype == dt.bool_ and array.layout.is_contiguous and seen.start % _FLAGS == 0:
+    if array.dtype == dt.bool_ and array.layout.is_contiguous and seen.start % FLAGS == 0:
         return array
     mask = work.empty(array.shape, dt.bool_)
     target = Windows.of(context, mask, function)
@@ -146,73 +144,6 @@ def _testing(
     )
     buffers += windows.buffers("target", "read_write", "u32", target)
     return KernelText(body, buffers, params.size), params
-
-
-_CHUNKS: Final = Parameters("row", "chunks", "each", "size", "start")
-
-#: The lowest bit of each byte of a vector of booleans says whether it is one that counts.
-_VECTOR: Final = f"""\
-fn flags(v: u32) -> vec4<u32> {{
-    let bytes = mask_at(params.start + v);
-    let low = bytes & vec4(0x7f7f7f7fu);
-    let found = (((low + 0x7f7f7f7fu) | bytes) >> vec4(7u)) & vec4(0x01010101u);
-    let first = v * {_FLAGS}u;
-    if (params.size - first >= {_FLAGS}u) {{ return found; }}
-    // Bytes behind the last boolean are anything.
-    let counted = clamp(
-        vec4<i32>(i32(params.size - first)) - vec4(0, 4, 8, 12), vec4<i32>(0), vec4<i32>(4));
-    let shifts = vec4<u32>(counted) * 8u;
-    return select(found & ((vec4(1u) << (shifts & vec4(31u))) - 1u), found, shifts >= vec4(32u));
-}}
-"""
-_CHUNK: Final = f"""\
-    if (i >= params.chunks) {{ return; }}
-    let first = i * params.each;
-    let end = min(first + params.each, (params.size + {_FLAGS - 1}u) / {_FLAGS}u);
-"""
-
-
-def _vectors(mask: Pattern) -> Pattern:
-    """The windows of a mask that is bound as vectors of words."""
-    return mask._replace(size=mask.size // 4)
-
-
-@cache
-def _counting(mask: Pattern, counts: Pattern) -> KernelText:
-    vectors = _vectors(mask)
-    body = (
-        f"{_CHUNKS.text}{windows.reader('mask', 'vec4<u32>', vectors)}{_VECTOR}"
-        f"{windows.writer('counts', 'u32', counts)}{texts.invocation()}{_CHUNK}"
-        "    var sum = vec4(0u);\n"
-        "    for (var v = first; v < end; v++) { sum += countOneBits(flags(v)); }\n"
-        "    counts_put(i, sum.x + sum.y + sum.z + sum.w);\n}\n"
-    )
-    buffers = windows.buffers("mask", "read", "vec4<u32>", vectors)
-    buffers += windows.buffers("counts", "read_write", "u32", counts)
-    return KernelText(body, buffers, _CHUNKS.size)
-
-
-@cache
-def _writing(mask: Pattern, ends: Pattern, target: Pattern) -> KernelText:
-    vectors = _vectors(mask)
-    tests = "".join(
-        f"        if ((found.{'xyzw'[word]} & {1 << 8 * byte:#x}u) != 0u) {{\n"
-        f"            target_put(at, v * {_FLAGS}u + {4 * word + byte}u);\n            at++;\n        }}\n"
-        for word in range(4)
-        for byte in range(4)
-    )
-    body = (
-        f"{_CHUNKS.text}{windows.reader('mask', 'vec4<u32>', vectors)}{_VECTOR}"
-        f"{windows.reader('ends', 'u32', ends)}{windows.writer('target', 'u32', target)}"
-        f"{texts.invocation()}{_CHUNK}"
-        "    var at = 0u;\n    if (i > 0u) { at = ends_at(i - 1u); }\n"
-        "    for (var v = first; v < end; v++) {\n        let found = flags(v);\n"
-        f"        if (all(found == vec4(0u))) {{ continue; }}\n{tests}    }}\n}}\n"
-    )
-    buffers = windows.buffers("mask", "read", "vec4<u32>", vectors)
-    buffers += windows.buffers("ends", "read", "u32", ends)
-    buffers += windows.buffers("target", "read_write", "u32", target)
-    return KernelText(body, buffers, _CHUNKS.size)
 
 
 def indices_of(
