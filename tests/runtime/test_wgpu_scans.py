@@ -28,7 +28,7 @@ SUM, PROD, MAX, MIN = list(Reduction)[:4]
 SCAN = {SUM: np.add, PROD: np.multiply, MAX: np.maximum, MIN: np.minimum}
 
 
-@pytest.fixture(params=FORMS)
+@pytest.fixture(params=[*FORMS, "ordered"])
 def client(request):
     return CLIENTS[request.param]
 
@@ -86,6 +86,37 @@ def test_the_error_does_not_grow_with_the_length(client, dtype):
         got = scanned(client, array, SUM, axis, dtype)
         # A workgroup joins the elements of a tile without keeping what rounding takes off.
         assert (np.abs(got.reshape(len(host), -1)[:, -1] - ends) <= 6 * eps * ends).all()
+
+
+@pytest.mark.parametrize("length", [1_100_000, 1_081_346, 200_003])
+@pytest.mark.parametrize(
+    "dtype", ["int8", "bool", "float16", "int32", "float32", "uint64", "float64", "complex64"]
+)
+def test_scans_in_one_pass(dtype, length):
+    client = CLIENTS["ordered"]
+    dtype = np.dtype(dtype)
+    # Alone, as rows, as columns: enough of them that pieces are in more than one group.
+    for shape, axis in (((length,), 0), ((2, length // 2), 1), ((length // 264, 264), 0)):
+        host = values(shape, dtype)
+        array = client.from_host(host, copy=True)
+        with np.errstate(over="ignore"):
+            for kind in (SUM, MAX) if dtype.kind not in "cb" else (SUM,):
+                result = dtype if kind is MAX else wide(dtype)
+                compute = None if kind is MAX else exact(result)
+                expected = SCAN[kind].accumulate(host, axis, dtype=compute)
+                got = client.to_host(client.scan(kind, array, axis, result))
+                assert_close_to_sums(got, expected, host, axis)
+
+
+def assert_close_to_sums(got, expected, host, axis):
+    """Within a few roundings of the sum of the magnitudes so far; integers exactly."""
+    if got.dtype.kind in "iu":
+        np.testing.assert_array_equal(got, expected)
+        return
+    bound = np.finfo(got.dtype).eps * 6 * np.cumsum(np.abs(host), axis, dtype="f8") + 1e-30
+    if got.dtype == np.float16:
+        bound += np.abs(expected) * 2**-10
+    assert (np.abs(got - expected) <= bound).all()
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])

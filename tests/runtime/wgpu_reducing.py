@@ -12,6 +12,8 @@ from tests.runtime.wgpu_support import require_adapter
 
 require_adapter()
 
+#: Kernels for software adapters, and for GPUs. Those for GPUs whose workgroups begin and go on in order are tested
+#: with scans; a software adapter with one thread is like that.
 FORMS = ("software", "gpu")
 
 
@@ -20,10 +22,12 @@ def client_of(runtime=WgpuRuntime, form="software"):
     names = {name: refuse(name) for name in Reductions.__abstractmethods__}
     client = type("C", (Reductions,), {"runtime": runtime, **names})(runtime.default_device())
     client.context.is_cpu = form == "software"
+    adapter = client.allocator.adapter
+    client.context.in_order = form == "ordered" and (adapter.is_cpu or adapter.in_order)
     return client
 
 
-CLIENTS = {form: client_of(form=form) for form in FORMS}
+CLIENTS = {form: client_of(form=form) for form in (*FORMS, "ordered")}
 DTYPES = CLIENTS["software"].dtypes
 
 

@@ -86,6 +86,11 @@ class Fold:
             scalar = U32
         return (scalar, U32) if self.position else (scalar,)
 
+    @property
+    def run_types(self) -> tuple[Scalar, ...]:
+        """The types of a run's parts."""
+        return self.types * 2 if self._compensated else self.types
+
     @cached_property
     def stored(self) -> DType:
         """A dtype of as many bytes as a value has in memory."""

@@ -1,7 +1,8 @@
 """The kernels of running sums, products, maxima and minima.
 
 A long line is divided into pieces. Their values are found first, and scanned in their turn; then each piece is scanned,
-beginning with what came before it. On a GPU a workgroup scans a line whose elements are neighbours in memory; else an
+beginning with what came before it. Where workgroups begin and go on in order, lines side by side are scanned in one pass
+instead (:mod:`numr.runtime.wgpu.chained`). On a GPU a workgroup scans a line whose elements are neighbours in memory; else an
 invocation runs along a line, beside others.
 """
 
@@ -13,11 +14,11 @@ import numpy as np
 
 from numr.layout.strides import merge_axes
 from numr.runtime.wgpu import texts
+from numr.runtime.wgpu.chained import chain, may_be_chained
 from numr.runtime.wgpu.lines import WIDTH, Lines, by_loads, fits
 from numr.runtime.wgpu.loading import Elements, Loads
 from numr.runtime.wgpu.packing import pack_into
 from numr.runtime.wgpu.reducing import (
-    BUSY_GROUPS,
     BUSY_INVOCATIONS,
     BUSY_SOFTWARE,
     MOST_LOADS,
@@ -36,10 +37,12 @@ if TYPE_CHECKING:
     from numr.runtime.wgpu.launch import DeviceContext
     from numr.runtime.wgpu.programs import Recording
 
-__all__ = ["scan_into"]
+__all__ = ["Scan", "scan_into"]
 
-#: Workgroups that keep a GPU busy, so that lines are not divided.
+#: Workgroups that keep a GPU busy, so that lines are not divided, and how many work on one otherwise: with many, few
+#: are left over at the end.
 _ENOUGH_GROUPS: Final = 512
+_MANY_GROUPS: Final = 8192
 #: Lines side by side that keep a GPU busy.
 _ENOUGH_INVOCATIONS: Final = 1 << 16
 #: Loads of a piece at least, for an invocation that runs along it.
@@ -48,7 +51,7 @@ _LONG_PIECE: Final = 16
 _WORKGROUP_BYTES: Final = 1 << 14
 
 
-class _Scan:
+class Scan:
     """How an array's lines are scanned; steps and positions count loads, as for :class:`Lines`.
 
     Attributes
@@ -120,8 +123,14 @@ class _Scan:
         groups = -(-outputs * width // WORKGROUP)
         parts = 1
         if groups < _ENOUGH_GROUPS:
-            parts = max(1, min(BUSY_GROUPS // groups, length // (4 * tile)))
+            parts = max(1, min(_MANY_GROUPS // groups, length // (4 * tile)))
         return _pieces(length, parts, tile)._replace(together=True, width=width)
+
+
+def _units_of_tiles(fold: Fold) -> int:
+    """Loads of a tile for each invocation, such that a workgroup's memory holds the values."""
+    values = _WORKGROUP_BYTES // fold.stored.itemsize - 2 * WORKGROUP
+    return max(1, min(values * 32 // (33 * WORKGROUP), WIDTH))
 
 
 def _pieces(length: int, parts: int, unit: int) -> Division:
@@ -133,7 +142,7 @@ def scan_into(work: Recording, fold: Fold, array: DeviceArray, axis: int, out: D
     """Scan an array that is not empty along an axis, into a fresh C-contiguous array of its shape."""
     function = f"cumulative {fold.kind.value}"
     seen, target = (Windows.of(work.context, x, function) for x in (array, out))
-    scan = _Scan(array, out, axis, seen, target)
+    scan = Scan(array, out, axis, seen, target)
     if texts.lanes(out.dtype) > 1 and not scan.wide:
         bits = work.empty(out.shape, np.dtype(np.uint32))
         _scan(work, fold, array, axis, bits, seen, function)
@@ -153,10 +162,17 @@ def _scan(
 ) -> None:
     context = work.context
     target = Windows.of(context, out, function)
-    scan = _Scan(array, out, axis, seen, target)
+    scan = Scan(array, out, axis, seen, target)
     loads = Loads(fold, array.dtype == fold.stored, scan.wide, scan.apart, seen.pattern)
-    units = min(_WORKGROUP_BYTES // (2 * WORKGROUP * fold.stored.itemsize), WIDTH)
+    units = _units_of_tiles(fold)
     division = scan.division(context, units * WORKGROUP)
+    if (
+        division.parts > 1
+        and not division.together
+        and may_be_chained(context, fold, scan, seen, target)
+    ):
+        chain(work, fold, scan, loads, seen, target)
+        return
     if not division.together:
         units = 1 if context.is_cpu else min(loads.at_once(software=False), WIDTH)
     bound = [seen, target]
@@ -201,7 +217,7 @@ def _carries(
     array: DeviceArray,
     axis: int,
     seen: Windows,
-    scan: _Scan,
+    scan: Scan,
     division: Division,
     function: str,
 ) -> DeviceArray:

@@ -106,6 +106,10 @@ def _ends(variant: Variant) -> str:
     )
 
 
+def _block(lines: list[str]) -> str:
+    return "".join(f"        {line}\n" for line in lines)
+
+
 def _alone(variant: Variant) -> str:
     """Each invocation scans a piece of a line, or of four lines side by side."""
     runs = range(variant.loads.lines)
@@ -127,9 +131,6 @@ def _alone(variant: Variant) -> str:
             lines.append(f"let {totals[-1]} = total({run});")
         return lines + variant.stores(position, totals)
 
-    def block(lines: list[str]) -> str:
-        return "".join(f"        {line}\n" for line in lines)
-
     one = variant.load("e", "j")[0]
     many: list[str] = []
     for u in range(variant.units):
@@ -139,7 +140,7 @@ def _alone(variant: Variant) -> str:
     several = ""
     if variant.units > 1:
         several = (
-            f"    while (end - j >= {variant.units}u) {{\n{block(many)}"
+            f"    while (end - j >= {variant.units}u) {{\n{_block(many)}"
             f"        j += {variant.units}u;\n    }}\n"
         )
     return (
@@ -147,63 +148,102 @@ def _alone(variant: Variant) -> str:
         "    var s = i / params.outputs;\n    let o = i - s * params.outputs;\n"
         f"{_ends(variant)}    var j = first;\n"
         f"{''.join(f'    var run{k}: Run;{chr(10)}' for k in runs)}"
-        f"    {{\n{block(one + written('e', 'j', first=True))}    }}\n    j++;\n{several}"
-        f"    for (; j < end; j++) {{\n{block(one + written('e', 'j'))}    }}\n}}\n"
+        f"    {{\n{_block(one + written('e', 'j', first=True))}    }}\n    j++;\n{several}"
+        f"    for (; j < end; j++) {{\n{_block(one + written('e', 'j'))}    }}\n}}\n"
     )
 
 
-def _together(variant: Variant) -> str:
-    """A part of a workgroup scans a piece of a line, tile by tile.
+def _tile_memory(units: int) -> str:
+    """Declarations of what :func:`_tile` uses; its places avoid that invocations meet in a bank of the memory."""
+    return (
+        f"var<workgroup> held: array<Value, {units * WORKGROUP * 33 // 32}>;\n"
+        f"var<workgroup> ends: array<Value, {2 * WORKGROUP}>;\n"
+        "fn at(i: u32) -> u32 { return i + (i >> 5u); }\n"
+    )
 
-    Each invocation has ``units`` loads of a tile, and joins what is in one. What comes before it in the tile is then
-    found by all together, for each of the loads at once.
+
+def _tile(variant: Variant) -> str:
+    """Statements by which a part of a workgroup loads a tile of a line and scans it.
+
+    Each invocation has ``units`` loads, in which it joins what it has read: ``y0_0``, ``y0_1``, ... What comes up to the
+    end of each load of the tile is then in ``held``: all loads in order, of which an invocation first joins its own
+    few, and then all invocations what each has.
     """
     units, count = variant.units, WIDTH if variant.loads.wide else 1
-    read, scanned, written = [], [], []
+    text = ""
     for u in range(units):
         loads, values = variant.load(f"e{u}", f"j{u}")
         sums = [f"y{u}_{k}" for k in range(count)]
-        read += [
-            f"        let j{u} = tile + {u}u * params.width + lane;\n",
-            f"        let inside{u} = o < params.outputs && j{u} < end;\n",
-            *(f"        var {name}: Value;\n" for name in sums),
-            f"        if (inside{u}) {{\n",
-            *(f"            {line}\n" for line in loads),
-            f"            {sums[0]} = {values[0]};\n",
+        lines = [
+            f"let j{u} = tile + {u}u * params.width + lane;",
+            f"let inside{u} = o < params.outputs && j{u} < end;",
+            *(f"var {name}: Value;" for name in sums),
+            f"if (inside{u}) {{",
+            *(f"    {line}" for line in loads),
+            f"    {sums[0]} = {values[0]};",
             *(
-                f"            {b} = join({a}, {value});\n"
+                f"    {b} = join({a}, {value});"
                 for a, b, value in zip(sums, sums[1:], values[1:], strict=False)
             ),
-            "        }\n",
-            f"        held[{u * WORKGROUP}u + t] = {sums[-1]};\n",
+            "}",
+            f"held[at(part + {u}u * params.width + lane)] = {sums[-1]};",
         ]
-        place = f"{u * WORKGROUP}u + t"
-        scanned += [
-            f"            var x{u} = held[old + {place}];\n",
-            f"            if (lane >= width) {{ x{u} = join(held[old + {place} - width], x{u}); }}\n",
-            f"            held[next + {place}] = x{u};\n",
+        text += _block(lines)
+    own = [f"held[at(part + {units}u * lane + {u}u)]" for u in range(units)]
+    lines = ["workgroupBarrier();", f"var x0 = {own[0]};"]
+    lines += [f"var x{u} = join(x{u - 1}, {own[u]});" for u in range(1, units)]
+    lines += [
+        f"ends[t] = x{units - 1};",
+        "workgroupBarrier();",
+        "var old = 0u;",
+        "for (var width = 1u; width < params.width; width <<= 1u) {",
+        "    var x = ends[old + t];",
+        "    if (lane >= width) { x = join(ends[old + t - width], x); }",
+        f"    old = {WORKGROUP}u - old;",
+        "    ends[old + t] = x;",
+        "    workgroupBarrier();",
+        "}",
+        "if (lane > 0u) {",
+        "    let x = ends[old + t - 1u];",
+        *(f"    x{u} = join(x, x{u});" for u in range(units)),
+        "}",
+        *(f"{place} = x{u};" for u, place in enumerate(own)),
+        "workgroupBarrier();",
+    ]
+    return text + _block(lines)
+
+
+def _tile_stores(variant: Variant) -> str:
+    """Statements that write a tile which :func:`_tile` scanned, behind ``carry`` where something is ``known``."""
+    count = WIDTH if variant.loads.wide else 1
+    text = ""
+    for u in range(variant.units):
+        sums = [f"y{u}_{k}" for k in range(count)]
+        lines = [
+            f"if (inside{u}) {{",
+            f"    let i = part + {u}u * params.width + lane;",
+            "    var some = i > part;",
+            "    var x: Value;",
+            "    if (some) { x = held[at(i - 1u)]; }",
+            "    if (known) {",
+            "        var run = carry;",
+            "        if (some) { run = grown(run, x); }",
+            "        x = total(run);",
+            "        some = true;",
+            "    }",
+            "    if (some) {",
+            *(f"        {name} = join(x, {name});" for name in sums),
+            "    }",
+            *(f"    {line}" for line in variant.stores(f"j{u}", sums)),
+            "}",
         ]
-        written += [
-            f"        let end{u} = held[old + {place} + params.width - 1u - lane];\n",
-            f"        if (inside{u}) {{\n",
-            "            var some = lane > 0u;\n",
-            "            var x: Value;\n",
-            f"            if (some) {{ x = held[old + {place} - 1u]; }}\n",
-            "            if (known) {\n",
-            "                var run = carry;\n",
-            "                if (some) { run = grown(run, x); }\n",
-            "                x = total(run);\n",
-            "                some = true;\n",
-            "            }\n",
-            "            if (some) {\n",
-            *(f"                {name} = join(x, {name});\n" for name in sums),
-            "            }\n",
-            *(f"            {line}\n" for line in variant.stores(f"j{u}", sums)),
-            "        }\n",
-            f"        if (known) {{ carry = grown(carry, end{u}); }} else {{ carry = begun(end{u}); }}\n",
-            "        known = true;\n",
-        ]
-    half = units * WORKGROUP
+        text += _block(lines)
+    return text
+
+
+def _together(variant: Variant) -> str:
+    """A part of a workgroup scans a piece of a line, tile by tile."""
+    units = variant.units
     carried = ""
     if variant.carried:
         carried = (
@@ -211,21 +251,19 @@ def _together(variant: Variant) -> str:
             "        carry = before(o, s);\n        known = true;\n    }\n"
         )
     return (
-        f"var<workgroup> held: array<Value, {2 * half}>;\n"
-        f"@compute @workgroup_size({WORKGROUP})\n"
+        f"{_tile_memory(units)}@compute @workgroup_size({WORKGROUP})\n"
         "fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) t: u32) {\n"
         "    let group = id.x + id.y * params.row;\n"
         "    let lane = t % params.width;\n"
+        f"    let part = (t - lane) * {units}u;\n"
         "    let block = group / params.parts;\n"
         "    var s = group - block * params.parts;\n"
         f"    let o = block * ({WORKGROUP}u / params.width) + t / params.width;\n"
         f"{_ends(variant)}"
         f"    var carry: Run;\n    var known = false;\n{carried}"
         f"    for (var tile = first; tile < end; tile += {units}u * params.width) {{\n"
-        f"{''.join(read)}        workgroupBarrier();\n"
-        "        var old = 0u;\n"
-        "        for (var width = 1u; width < params.width; width <<= 1u) {\n"
-        f"            let next = {half}u - old;\n"
-        f"{''.join(scanned)}            old = next;\n            workgroupBarrier();\n        }}\n"
-        f"{''.join(written)}        workgroupBarrier();\n    }}\n}}\n"
+        f"{_tile(variant)}{_tile_stores(variant)}"
+        f"        let x = held[at(part + {units}u * params.width - 1u)];\n"
+        "        if (known) { carry = grown(carry, x); } else { carry = begun(x); }\n"
+        "        known = true;\n        workgroupBarrier();\n    }\n}\n"
     )
