@@ -19,11 +19,13 @@ from numr.runtime.cuda.context import DeviceContext
 from numr.runtime.cuda.copies import mover
 from numr.runtime.cuda.elementwise import Elementwise, of_operation
 from numr.runtime.cuda.folding import EMPTY, Fold
+from numr.runtime.cuda.fused import Fusion
+from numr.runtime.cuda.graphs import Graphs
 from numr.runtime.cuda.indexing import gather_across, gather_into, prefers_across, scatter_from
 from numr.runtime.cuda.linalg import LinalgFamilies
 from numr.runtime.cuda.memory import CudaAllocator
 from numr.runtime.cuda.ranges import as_word, extent, overlaps
-from numr.runtime.cuda.reductions import reduce_into
+from numr.runtime.cuda.reductions import reduce_into, reduced_dtype, reduced_shape
 from numr.runtime.cuda.runtime import CudaRuntime
 from numr.runtime.cuda.scans import scan_into
 from numr.runtime.cuda.searching import search_into
@@ -35,7 +37,7 @@ from numr.runtime.storage import Storage
 Array = Any
 
 
-class CudaClient(LinalgFamilies, ArrayLibClient):
+class CudaClient(Fusion, Graphs, LinalgFamilies, ArrayLibClient):
     """Dispatches operations on one GPU.
 
     Attributes
@@ -267,10 +269,7 @@ class CudaClient(LinalgFamilies, ArrayLibClient):
     def reduce(
         self, kind: Reduction, array: Array, axes: tuple[int, ...], keepdims: bool, dtype: DType
     ) -> Array:
-        if kind in (Reduction.ANY, Reduction.ALL):
-            dtype = dt.bool_
-        elif kind in (Reduction.MAX, Reduction.MIN):
-            dtype = array.dtype
+        dtype = reduced_dtype(kind, array.dtype, dtype)
         return self._reduced(self._fold(kind, array.dtype, dtype, False), array, axes, keepdims)
 
     def argreduce(self, kind: Reduction, array: Array, axis: int, keepdims: bool) -> Array:
@@ -278,13 +277,7 @@ class CudaClient(LinalgFamilies, ArrayLibClient):
         return self._reduced(fold, array, (axis,), keepdims)
 
     def _reduced(self, fold: Fold, array: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
-        shape: tuple[int, ...] = array.shape
-        if keepdims:
-            shape = tuple([1 if axis in axes else n for axis, n in enumerate(shape)])
-        elif len(axes) == len(shape):
-            shape = ()
-        else:
-            shape = tuple([n for axis, n in enumerate(shape) if axis not in axes])
+        shape = reduced_shape(array.shape, axes, keepdims)
         if not array.size:
             return self.full(shape, EMPTY.get(fold.kind, 0), fold.result)
         out = self.empty(shape, fold.result)

@@ -21,7 +21,7 @@ from numr.runtime.cuda.texts import BLOCK, NARROW
 if TYPE_CHECKING:
     from numr.runtime.cuda.context import DeviceContext
 
-__all__ = ["Elementwise", "of_operation"]
+__all__ = ["Elementwise", "broadcast_strides", "of_operation", "scalar_slot"]
 
 Array = Any
 
@@ -78,7 +78,7 @@ class Elementwise:
         self._formula = formula
         self._arrays = tuple(i for i, (_, is_array) in enumerate(sources) if is_array)
         self._scalars = tuple(
-            (i, *_scalar(dtype)) for i, (dtype, is_array) in enumerate(sources) if not is_array
+            (i, *scalar_slot(dtype)) for i, (dtype, is_array) in enumerate(sources) if not is_array
         )
         self._itemsizes = (*(sources[i][0].itemsize for i in self._arrays), result.itemsize)
         self._texts: Texts | None = None
@@ -117,7 +117,7 @@ class Elementwise:
         shape: tuple[int, ...] = arrays[0].shape
         if any(array.shape != shape for array in arrays):
             shape = broadcast_shapes(*(array.shape for array in arrays), function=self.name)
-        strides = [_broadcast_strides(array, shape) for array in arrays]
+        strides = [broadcast_strides(array, shape) for array in arrays]
         # Where all arrays lie in Fortran order, a result in that order is quickest.
         turned = len(shape) > 1 and _in_fortran_order(arrays, shape)
         lengths = shape[::-1] if turned else shape
@@ -221,7 +221,7 @@ class Elementwise:
             return
         shape = out.shape
         arrays = [operands[i] for i in self._arrays]
-        strides = (*[_broadcast_strides(array, shape) for array in arrays], out.strides)
+        strides = (*[broadcast_strides(array, shape) for array in arrays], out.strides)
         values = self._values(operands, arrays)
         values.append(out.data.ptr)
         self.launch(values, shape, strides)
@@ -266,7 +266,9 @@ class Elementwise:
 
     # ---------------------------------------------------------------- kernels
     def _prepared(self) -> Texts:
-        texts = self._texts = Texts(self.sources, self.result, self._formula)
+        texts = self._texts = Texts(
+            self.sources, [self.result], lambda *operands: [self._formula(*operands)]
+        )
         if self.loop != self.__call__:
             # What one array or two need on the short way.
             self._share = BLOCK * texts.vector * texts.unroll
@@ -307,7 +309,7 @@ def of_operation(context: DeviceContext, op: Op, kinds: tuple[Kind, ...]) -> Ele
     return Elementwise(context, op.name, call.sources, call.result, call.formula)
 
 
-def _scalar(dtype: DType) -> tuple[str, Callable[[Any], Any]]:
+def scalar_slot(dtype: DType) -> tuple[str, Callable[[Any], Any]]:
     """How a Python scalar lies in its slot among the arguments, and what makes it ready to be packed.
 
     In the slot are the number's bytes as elements of the dtype have them. Integers are packed as longer ones, of which
@@ -333,7 +335,7 @@ def _quietly(dtype: DType, value: Any) -> np.ndarray[Any, Any]:
         return np.asarray(value, dtype)
 
 
-def _broadcast_strides(array: Array, shape: tuple[int, ...]) -> tuple[int, ...]:
+def broadcast_strides(array: Array, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Byte strides of an array that is broadcast to a shape."""
     own = array.shape
     strides: tuple[int, ...] = array.strides

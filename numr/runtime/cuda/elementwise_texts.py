@@ -2,86 +2,105 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from numr.codegen import cuda
-from numr.codegen.calls import Formula
-from numr.codegen.elementwise import operand
+from numr.codegen.elementwise import Operand, operand
 from numr.codegen.expr import Expr
 from numr.dtypes import DType
 from numr.runtime.cuda import texts
 from numr.runtime.cuda.texts import BLOCK, VECTOR
 
-__all__ = ["Texts"]
+__all__ = ["COPIES", "Texts"]
 
 #: How often the code of one element may stand in a kernel, by its number of operations.
-_COPIES: Final = ((24, 16), (64, 8), (128, 4))
+COPIES: Final = ((24, 16), (64, 8), (128, 4))
+#: Bytes of elements that a thread holds at a time, at most.
+_HELD: Final = 1024
 
 
 class Texts:
-    """Prints the kernels of one formula.
+    """Prints the kernels of a formula, or of several whose results have one shape; tiles are for one alone.
 
     Parameters
     ----------
     sources : sequence of (dtype, bool)
         For each operand the dtype of its elements, and whether it is an array; else it is a scalar of that dtype.
-    result : dtype
-        Of the result's elements.
-    formula : callable
-        Makes the result's expression from the operands'.
+    results : sequence of dtype
+        Of the results' elements.
+    formulas : callable
+        Makes the results' expressions from the operands'.
+    copies : sequence of (int, int)
+        How often the code of one element may stand in a kernel: up to a number of operations so often.
 
     Attributes
     ----------
+    size : int
+        How many operations one element takes.
     vector, unroll : int
         Elements that a thread takes by one instruction, and how often it does, so that enough memory is under way.
     """
 
     def __init__(
-        self, sources: Sequence[tuple[DType, bool]], result: DType, formula: Formula
+        self,
+        sources: Sequence[tuple[DType, bool]],
+        results: Sequence[DType],
+        formulas: Callable[..., Sequence[Operand]],
+        copies: Sequence[tuple[int, int]] = COPIES,
     ) -> None:
         self.sources = tuple(sources)
-        self.result = result
+        self.results = tuple(results)
         self.arrays = tuple(i for i, (_, is_array) in enumerate(sources) if is_array)
+        #: Of the arrays, and of the results, which follow them.
+        self.dtypes = (*(sources[i][0] for i in self.arrays), *results)
         operands = [operand(f"x{i}", dtype) for i, (dtype, _) in enumerate(sources)]
-        value = formula(*operands)
-        roots = [value] if isinstance(value, Expr) else list(value)
-        self._code = cuda.code(roots, indent="            ")
-        copies = next((most for size, most in _COPIES if self._code.size <= size), 1)
-        widest = max(dtype.itemsize for dtype in (*(sources[i][0] for i in self.arrays), result))
-        self.vector = min(VECTOR // widest, copies)
-        self.unroll = min(copies // self.vector, 4)
+        parts = [
+            [value] if isinstance(value, Expr) else list(value) for value in formulas(*operands)
+        ]
+        code = cuda.code([root for roots in parts for root in roots], indent="            ")
+        self.size = code.size
+        self._statements = code.statements
+        given = iter(code.results)
+        self._values = [[next(given) for _ in roots] for roots in parts]
+        most = next((most for size, most in copies if code.size <= size), 1)
+        itemsizes = [dtype.itemsize for dtype in self.dtypes]
+        most = min(most, max(1, _HELD // sum(itemsizes)))
+        self.vector = min(VECTOR // max(itemsizes), most)
+        self.unroll = min(most // self.vector, 4)
 
     # ------------------------------------------------------------------ parts
     def _memory(self, array: int) -> str:
-        """The type in memory of an array, or of the result, which follows them."""
-        dtypes = [self.sources[i][0] for i in self.arrays] + [self.result]
-        return texts.memory_type(dtypes[array])
+        """The type in memory of an array, or of a result."""
+        return texts.memory_type(self.dtypes[array])
+
+    def _names(self) -> list[str]:
+        """The parameters of the arrays, those of the results last."""
+        return [*(f"p{i}" for i in self.arrays), *(f"out{k}" for k in range(len(self.results)))]
 
     def _parameters(self, numbers: str, dims: bool) -> str:
         parts = []
         for i, (dtype, is_array) in enumerate(self.sources):
             name = texts.memory_type(dtype)
             parts.append(f"const {name}* p{i}" if is_array else f"const {name} s{i}")
-        parts.append(f"{texts.memory_type(self.result)}* out")
+        parts += [f"{texts.memory_type(dtype)}* out{k}" for k, dtype in enumerate(self.results)]
         parts += [f"const long long {name}" for name in numbers.split()]
         if dims:
             parts.append("const numr_dims dims")
         return ", ".join(parts)
 
-    def _body(self, elements: Sequence[str], target: str) -> str:
-        """Statements that compute one element; ``elements`` are the texts of the arrays'."""
+    def _body(self, elements: Sequence[str], targets: Sequence[str]) -> str:
+        """Statements that compute one element of each result; ``elements`` are the texts of the arrays'."""
         lines = []
         given = iter(elements)
         for i, (dtype, is_array) in enumerate(self.sources):
             lines += texts.load(f"x{i}", dtype, next(given) if is_array else f"s{i}")
         loads = "".join(f"            {line}\n" for line in lines)
-        stored = texts.store(target, self.result, self._code.results)
-        return f"{loads}{self._code.statements}            {stored}\n"
-
-    def _names(self) -> list[str]:
-        """The parameters of the arrays, the result's last."""
-        return [*(f"p{i}" for i in self.arrays), "out"]
+        stores = "".join(
+            f"            {texts.store(target, dtype, values)}\n"
+            for target, dtype, values in zip(targets, self.results, self._values, strict=True)
+        )
+        return f"{loads}{self._statements}{stores}"
 
     # ------------------------------------------------------------------- rows
     def rows(self, whole: bool, classes: str, rank: int, wide: bool) -> str:
@@ -92,39 +111,42 @@ class Texts:
         vector = self.vector if whole else 1
         row = "numr_vec" if whole else "numr_row"
         index = "long long" if wide else "int"
-        last = len(classes) - 1
+        first = len(self.arrays)
         has_dims = bool(rank) or "s" in classes
         starts, reads, raws = "", "", ""
-        at = []
+        at, held = [], []
         for k, (name, kind) in enumerate(zip(self._names(), classes, strict=True)):
             memory = self._memory(k)
-            const = "" if k == last else "const "
+            const = "const " if k < first else ""
             pointer = f"({const}{memory}*)(({const}char*){name} + at{k})" if rank else name
             if kind == "0":
                 starts += f"    const {memory} z{k} = *{pointer};\n"
                 at.append(f"z{k}")
+                held.append(f"z{k}")
                 continue
             starts += f"    {const}{memory}* const q{k} = {pointer};\n"
-            at.append(f"q{k}[i]")
-            if kind == "s":
-                at[k] = f"*({const}{memory}*)(({const}char*)q{k} + i * dims.inner[{k}])"
-            if k != last:
+            at.append(
+                f"q{k}[i]"
+                if kind == "c"
+                else f"*({const}{memory}*)(({const}char*)q{k} + i * dims.inner[{k}])"
+            )
+            held.append(f"raw{k}[u].v[e]")
+            if k < first:
                 raws += f"    {row}<{memory}, {vector}> raw{k}[{self.unroll}];\n"
                 source = f"*(const {row}<{memory}, {vector}>*)(q{k} + i)"
                 reads += f" raw{k}[u] = {source};" if kind == "c" else f" raw{k}[u].v[0] = {at[k]};"
-        held = [f"z{k}" if kind == "0" else f"raw{k}[u].v[e]" for k, kind in enumerate(classes)]
-        if classes[last] == "c":
-            memory = self._memory(last)
-            declared = f"            {row}<{memory}, {vector}> made;\n"
-            written = f"            *({row}<{memory}, {vector}>*)(q{last} + at) = made;\n"
-            target = "made.v[e]"
-        else:
-            declared, written, target = "", "", at[last]
+        declared, written, targets = "", "", at[first:]
+        for k, kind in enumerate(classes[first:], first):
+            if kind == "c":
+                made = f"{row}<{self._memory(k)}, {vector}>"
+                declared += f"            {made} made{k};\n"
+                written += f"            *({made}*)(q{k} + at) = made{k};\n"
+                targets[k - first] = f"made{k}.v[e]"
         rest = ""
         if vector > 1 and not rank:
             rest = (
                 f" else {{\n            for ({index} i = at; i < length; ++i) {{\n"
-                f"{self._body(at[:last], at[last])}            }}\n        }}"
+                f"{self._body(at[:first], at[first:])}            }}\n        }}"
             )
         if rank:
             place = (
@@ -162,7 +184,7 @@ class Texts:
             "            #pragma unroll\n"
             f"            for (int e = 0; e < {vector}; ++e) {{\n"
             f"            const {index} i = at + e;\n"
-            f"{self._body(held[:last], target)}"
+            f"{self._body(held[:first], targets)}"
             "            }\n"
             f"{written}"
             f"        }}{rest}\n"
@@ -218,7 +240,7 @@ class Texts:
         compute = (
             f"\n            {target} made;\n"
             "            #pragma unroll\n"
-            f"            for (int e = 0; e < {vector}; ++e) {{\n{self._body(elements[:-1], 'made.v[e]')}"
+            f"            for (int e = 0; e < {vector}; ++e) {{\n{self._body(elements[:-1], ['made.v[e]'])}"
             f"            }}\n            {elements[-1]} = made;\n       "
         )
         return (

@@ -8,19 +8,34 @@ alone, so that results are the same in each run.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from numr import dtypes as dt
+from numr.dtypes import DType
+from numr.ir.ops import Reduction
 from numr.layout.strides import merge_axes
 from numr.runtime.cuda import texts
 from numr.runtime.cuda.folding import BLOCK_JOIN, GROUP_JOIN, Fold, lines_join
 from numr.runtime.cuda.texts import BLOCK, NARROW, VECTOR, power_of_two
 
 if TYPE_CHECKING:
+    from numr.runtime.cuda.compiler import Kernel
     from numr.runtime.cuda.context import DeviceContext
 
-__all__ = ["TICKETS", "reduce_into"]
+__all__ = [
+    "TICKETS",
+    "Plan",
+    "Reading",
+    "launch",
+    "plan_for",
+    "reduce_into",
+    "reduced_dtype",
+    "reduced_shape",
+    "text_of",
+    "vector_of",
+]
 
 #: Blocks that keep a device busy, of those that work on one result and of those on results side by side.
 _BUSY: Final = 512
@@ -30,8 +45,8 @@ TICKETS: Final = _BUSY_ACROSS
 #: Loads that one thread has under way.
 _UNROLL: Final = 8
 #: Loads that a thread takes of each result where they are few, and results that it works on.
-_LOADS: Final = 4
-_RESULTS: Final = 2
+_LOADS: Final = 2
+_RESULTS: Final = 4
 #: Vectors of a result that a warp reduces by itself.
 _SHORT: Final = 512
 #: Elements that a thread holds of a vector where each belongs to another result.
@@ -40,7 +55,7 @@ _SIDE_BY_SIDE: Final = 4
 _PER_LINE: Final = 8
 
 
-class _Plan(NamedTuple):
+class Plan(NamedTuple):
     """How an array is walked through: ``kept`` axes give the results, ``reduced`` ones their elements."""
 
     #: The text: :func:`_columns`, or :func:`_few`, :func:`_warps` and :func:`_blocks` by how long a result takes.
@@ -59,13 +74,17 @@ class _Plan(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def _plan(
+def plan_for(
     shape: tuple[int, ...],
     strides: tuple[int, ...],
     axes: tuple[int, ...],
     itemsize: int,
     aligned: bool,
-) -> _Plan:
+) -> Plan:
+    """Plan the way through an array that has elements; strides are in bytes.
+
+    The result depends on nothing else, and so does the order in which values are joined.
+    """
     kept, kept_steps = _merged(shape, strides, tuple(i for i in range(len(shape)) if i not in axes))
     reduced, reduced_steps = _merged(shape, strides, axes)
     outputs, length = _product(kept), _product(reduced)
@@ -108,7 +127,7 @@ def _plan(
     dims = texts.pack_dims(ranks[0], kept, [kept_steps])
     dims += texts.pack_dims(ranks[1], reduced, [reduced_steps])
     wide = max(outputs, length) >= NARROW
-    return _Plan(kind, (whole, *ranks, wide), outputs, length, (blocks, splits), lanes, chunk, dims)
+    return Plan(kind, (whole, *ranks, wide), outputs, length, (blocks, splits), lanes, chunk, dims)
 
 
 def _product(lengths: list[int]) -> int:
@@ -127,19 +146,101 @@ def _merged(
     return lengths, steps
 
 
+class Reading(NamedTuple):
+    """How kernels come by elements: from memory, unless something else is said.
+
+    Parameters
+    ----------
+    parameters : str
+        The kernel's first parameters.
+    place : str
+        The type that says where an element is: bytes are added to it.
+    types, given : str
+        Declarations, and a further field of ``numr_dims``.
+    start : str
+        Statements at the kernel's begin: they say which place is ``numr_first``, and what ``numr_row_at`` and
+        ``numr_element_at`` of a place are, unless ``types`` do so.
+    unroll : int
+        How many vectors of a result a thread reads before it joins them. The order of joining is the same for all.
+    """
+
+    parameters: str
+    place: str
+    types: str
+    given: str
+    start: str
+    unroll: int
+
+
+@cache
+def _from_memory(memory: str) -> Reading:
+    """Elements of a type as they lie in memory."""
+    types = (
+        "__device__ __forceinline__ numr_row_type numr_row_at(const char* const at) {\n"
+        "    return *(const numr_row_type*)at;\n}\n"
+        f"__device__ __forceinline__ {memory} numr_element_at(const char* const at) {{\n"
+        f"    return *(const {memory}*)at;\n}}\n"
+    )
+    start = "    const char* const numr_first = in;\n"
+    return Reading("const char* in", "const char*", types, "", start, _UNROLL)
+
+
+def reduced_dtype(kind: Reduction, source: DType, dtype: DType) -> DType:
+    """The dtype of a reduction's results, ``dtype`` where that is a choice."""
+    if kind in (Reduction.ANY, Reduction.ALL):
+        return dt.bool_
+    return source if kind in (Reduction.MAX, Reduction.MIN) else dtype
+
+
+def reduced_shape(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:
+    """The shape of a reduction's results."""
+    if keepdims:
+        return tuple([1 if axis in axes else n for axis, n in enumerate(shape)])
+    if len(axes) == len(shape):
+        return ()
+    return tuple([n for axis, n in enumerate(shape) if axis not in axes])
+
+
 def reduce_into(
     context: DeviceContext, fold: Fold, array: Any, axes: tuple[int, ...], out: Any
 ) -> None:
     """Reduce an array that has elements over axes, into a C-contiguous one with as many elements as results."""
     ptr = array.data.ptr
-    plan = _plan(array.shape, array.strides, axes, array.dtype.itemsize, not ptr & 15)
+    plan = plan_for(array.shape, array.strides, axes, array.dtype.itemsize, not ptr & 15)
     key = (plan.kind, *plan.variant)
     kernel = fold.kernels.get(key)
     if kernel is None:
         with context.current():
-            text = _TEXTS[plan.kind](fold, *plan.variant)
-            kernel = context.compiler.kernel(text, 8, len(plan.dims))
+            kernel = context.compiler.kernel(_plain_text(fold, *key), 8, len(plan.dims))
         fold.kernels[key] = kernel
+    launch(context, kernel, fold, plan, (ptr,), out, plan.dims)
+
+
+@cache
+def _plain_text(fold: Fold, kind: str, *variant: object) -> str:
+    return _TEXTS[kind](fold, _from_memory(texts.memory_type(fold.source)), *variant)
+
+
+def text_of(fold: Fold, plan: Plan, reading: Reading) -> str:
+    """The text of the kernel for a plan."""
+    return _TEXTS[plan.kind](fold, reading, *plan.variant)
+
+
+def vector_of(fold: Fold, plan: Plan) -> int:
+    """How many elements ``numr_row_type`` has."""
+    return _vector(fold, plan.kind == "columns", plan.variant[0])
+
+
+def launch(
+    context: DeviceContext,
+    kernel: Kernel,
+    fold: Fold,
+    plan: Plan,
+    given: Sequence[Any],
+    out: Any,
+    dims: bytes,
+) -> None:
+    """Run a kernel on what it reads, with ``dims`` as its last argument."""
     blocks, splits = plan.grid
     size = fold.held * plan.outputs * splits if splits > 1 else 0
     partial = context.allocator.pointer(size)
@@ -149,7 +250,7 @@ def reduce_into(
         splits,
         BLOCK,
         1,
-        ptr,
+        *given,
         out.data.ptr,
         partial.ptr,
         context.tickets if size else 0,
@@ -157,24 +258,34 @@ def reduce_into(
         plan.length,
         plan.chunk,
         plan.lanes,
-        plan.dims,
+        dims,
     )
 
 
+def _vector(fold: Fold, columns: bool, whole: bool) -> int:
+    vector = VECTOR // fold.source.itemsize if whole else 1
+    return min(vector, _SIDE_BY_SIDE) if columns else vector
+
+
 def _start(
-    fold: Fold, columns: bool, whole: bool, kept_rank: int, reduced_rank: int, wide: bool
+    fold: Fold,
+    reading: Reading,
+    columns: bool,
+    whole: bool,
+    kept_rank: int,
+    reduced_rank: int,
+    wide: bool,
 ) -> tuple[str, int]:
     """What both kinds of kernels begin with, and how many elements a thread reads at once."""
     memory = texts.memory_type(fold.source)
-    vector = VECTOR // fold.source.itemsize if whole else 1
-    if columns:
-        vector = min(vector, _SIDE_BY_SIDE)
+    vector = _vector(fold, columns, whole)
     row = f"{'numr_vec' if whole else 'numr_row'}<{memory}, {vector}>"
     text = (
         f"{texts.head()}{texts.dims_type(kept_rank, 1, name='numr_kept')}"
         f"{texts.dims_type(reduced_rank, 1, name='numr_reduced')}"
-        "struct numr_dims { numr_kept kept; numr_reduced reduced; };\n"
-        f"typedef {row} numr_row_type;\n{fold.declarations()}"
+        f"typedef {row} numr_row_type;\ntypedef {reading.place} numr_place;\n{reading.types}"
+        f"struct numr_dims {{ numr_kept kept; numr_reduced reduced; {reading.given}}};\n"
+        f"{fold.declarations()}"
         "__device__ __forceinline__ long long numr_offset(const numr_dims& dims, const long long j) {\n"
         f"{texts.walk(reduced_rank, 1, 'j', wide, dims='dims.reduced')}    return at0;\n}}\n"
         "__device__ __forceinline__ long long numr_base(const numr_dims& dims, const long long o) {\n"
@@ -184,7 +295,7 @@ def _start(
 
 
 _PARAMETERS: Final = (
-    "const char* in, {result}* out, numr_acc* partial, unsigned int* tickets, const long long outputs, "
+    "{given}, {result}* out, numr_acc* partial, unsigned int* tickets, const long long outputs, "
     "const long long length, const long long chunk, const long long lanes, const numr_dims dims"
 )
 
@@ -204,11 +315,12 @@ _LAST: Final = """\
 """
 
 
-@cache
-def _few(fold: Fold, whole: bool, kept_rank: int, reduced_rank: int, wide: bool) -> str:
+def _few(
+    fold: Fold, reading: Reading, whole: bool, kept_rank: int, reduced_rank: int, wide: bool
+) -> str:
     """Each of ``lanes`` threads takes few vectors of a result, and some results."""
-    start, vector = _start(fold, False, whole, kept_rank, reduced_rank, wide)
-    memory, result = texts.memory_type(fold.source), texts.memory_type(fold.result)
+    start, vector = _start(fold, reading, False, whole, kept_rank, reduced_rank, wide)
+    result = texts.memory_type(fold.result)
     results = (
         f"    #pragma unroll\n    for (int p = 0; p < {_RESULTS}; ++p) {{\n"
         "        const long long o = first + p * groups;\n"
@@ -219,19 +331,20 @@ def _few(fold: Fold, whole: bool, kept_rank: int, reduced_rank: int, wide: bool)
     )
     rest = (
         f"            else for (int e = 0; e < {vector}; ++e) if (j + e < room)\n"
-        f"                raw[p][c].v[e] = *(const {memory}*)(from + numr_offset(dims, j + e));\n"
+        f"                raw[p][c].v[e] = numr_element_at(from + numr_offset(dims, j + e));\n"
     )
     return (
         f"{start}{GROUP_JOIN}"
-        + texts.signature(_PARAMETERS.format(result=result))
+        + texts.signature(_PARAMETERS.format(given=reading.parameters, result=result))
+        + reading.start
         + f"    const int width = (int)lanes, t = threadIdx.x & (width - 1), groups = {BLOCK} / width;\n"
         f"    const long long first = blockIdx.x * (long long)(groups * {_RESULTS}) + threadIdx.x / width;\n"
         f"    const int valid = min(width, (int)((length + {vector - 1}) / {vector}));\n"
         f"    numr_row_type raw[{_RESULTS}][{_LOADS}];\n"
         f"{results}        const int room = o < outputs ? (int)length : 0;\n"
-        "        const char* const from = in + numr_base(dims, o < outputs ? o : 0);\n"
+        "        const numr_place from = numr_first + numr_base(dims, o < outputs ? o : 0);\n"
         f"{loads}            raw[p][c] = numr_row_type();\n"
-        f"            if (j + {vector} <= room) raw[p][c] = *(const numr_row_type*)(from + numr_offset(dims, j));\n"
+        f"            if (j + {vector} <= room) raw[p][c] = numr_row_at(from + numr_offset(dims, j));\n"
         f"{rest if vector > 1 else ''}        }}\n    }}\n"
         f"{results}        numr_acc acc = numr_take(raw[p][0].v[0], t * {vector});\n"
         f"{loads}            #pragma unroll\n"
@@ -244,25 +357,34 @@ def _few(fold: Fold, whole: bool, kept_rank: int, reduced_rank: int, wide: bool)
     )
 
 
-def _warps(fold: Fold, whole: bool, kept_rank: int, reduced_rank: int, wide: bool) -> str:
+def _warps(
+    fold: Fold, reading: Reading, whole: bool, kept_rank: int, reduced_rank: int, wide: bool
+) -> str:
     """A warp reduces a result."""
-    return _rows(fold, True, whole, kept_rank, reduced_rank, wide)
+    return _rows(fold, reading, True, whole, kept_rank, reduced_rank, wide)
 
 
-def _blocks(fold: Fold, whole: bool, kept_rank: int, reduced_rank: int, wide: bool) -> str:
+def _blocks(
+    fold: Fold, reading: Reading, whole: bool, kept_rank: int, reduced_rank: int, wide: bool
+) -> str:
     """A block reduces a result or its part."""
-    return _rows(fold, False, whole, kept_rank, reduced_rank, wide)
+    return _rows(fold, reading, False, whole, kept_rank, reduced_rank, wide)
 
 
-@cache
 def _rows(
-    fold: Fold, short: bool, whole: bool, kept_rank: int, reduced_rank: int, wide: bool
+    fold: Fold,
+    reading: Reading,
+    short: bool,
+    whole: bool,
+    kept_rank: int,
+    reduced_rank: int,
+    wide: bool,
 ) -> str:
     """A block of threads reduces one result or its part; ``short`` says that ``lanes`` of a warp do."""
-    start, vector = _start(fold, False, whole, kept_rank, reduced_rank, wide)
-    memory, result = texts.memory_type(fold.source), texts.memory_type(fold.result)
-    element = f"numr_take(*(const {memory}*)(from + numr_offset(dims, e)), e)"
-    read = "*(const numr_row_type*)(from + numr_offset(dims, j{}))"
+    start, vector = _start(fold, reading, False, whole, kept_rank, reduced_rank, wide)
+    result = texts.memory_type(fold.result)
+    element = "numr_take(numr_element_at(from + numr_offset(dims, e)), e)"
+    read = "numr_row_at(from + numr_offset(dims, j{}))"
     merges = (
         "            #pragma unroll\n"
         f"            for (int e = 0; e < {vector}; ++e) "
@@ -273,7 +395,7 @@ def _rows(
             "    const int width = (int)lanes, t = threadIdx.x & (width - 1);\n"
             "    const long long o = (blockIdx.x * (long long)blockDim.x + threadIdx.x) / width;\n"
             "    const long long start = 0, end = o < outputs ? length : 0;\n"
-            "    const char* const from = in + numr_base(dims, o < outputs ? o : 0);\n"
+            "    const numr_place from = numr_first + numr_base(dims, o < outputs ? o : 0);\n"
         )
         end = (
             "    acc = numr_group(acc, t, valid, width);\n    if (t != 0 || o >= outputs) return;\n"
@@ -285,7 +407,7 @@ def _rows(
             f"    const int width = {BLOCK}, t = threadIdx.x;\n"
             "    const long long o = blockIdx.x, start = blockIdx.y * chunk;\n"
             "    const long long end = start + chunk < length ? start + chunk : length;\n"
-            "    const char* const from = in + numr_base(dims, o);\n"
+            "    const numr_place from = numr_first + numr_base(dims, o);\n"
         )
         end = (
             "    acc = numr_block(acc, valid, shared);\n"
@@ -298,7 +420,8 @@ def _rows(
         )
     return (
         f"{start}{GROUP_JOIN}{'' if short else BLOCK_JOIN}"
-        + texts.signature(_PARAMETERS.format(result=result))
+        + texts.signature(_PARAMETERS.format(given=reading.parameters, result=result))
+        + reading.start
         + place
         + f"    const long long step = (long long)width * {vector};\n"
         f"    const long long vectors = (end - start + {vector - 1}) / {vector};\n"
@@ -311,12 +434,12 @@ def _rows(
         "        #pragma unroll\n"
         f"        for (int e = 1; e < {vector}; ++e) acc = numr_next(acc, numr_take(raw.v[e], j + e));\n"
         "        j += step;\n"
-        f"        for (; j + {_UNROLL - 1} * step + {vector} <= end; j += {_UNROLL} * step) {{\n"
-        f"            numr_row_type raw[{_UNROLL}];\n"
+        f"        for (; j + {reading.unroll - 1} * step + {vector} <= end; j += {reading.unroll} * step) {{\n"
+        f"            numr_row_type raw[{reading.unroll}];\n"
         "            #pragma unroll\n"
-        f"            for (int u = 0; u < {_UNROLL}; ++u) raw[u] = {read.format(' + u * step')};\n"
+        f"            for (int u = 0; u < {reading.unroll}; ++u) raw[u] = {read.format(' + u * step')};\n"
         "            #pragma unroll\n"
-        f"            for (int u = 0; u < {_UNROLL}; ++u)\n"
+        f"            for (int u = 0; u < {reading.unroll}; ++u)\n"
         f"{merges.format(raw='raw[u]', shift='u * step + ')}"
         "        }\n"
         f"        for (; j + {vector} <= end; j += step) {{\n"
@@ -333,13 +456,14 @@ def _rows(
     )
 
 
-@cache
-def _columns(fold: Fold, whole: bool, kept_rank: int, reduced_rank: int, wide: bool) -> str:
+def _columns(
+    fold: Fold, reading: Reading, whole: bool, kept_rank: int, reduced_rank: int, wide: bool
+) -> str:
     """Threads side by side reduce results side by side, and lines of such threads take the elements by turns."""
-    start, vector = _start(fold, True, whole, kept_rank, reduced_rank, wide)
+    start, vector = _start(fold, reading, True, whole, kept_rank, reduced_rank, wide)
     result = texts.memory_type(fold.result)
     each = f"#pragma unroll\n{{}}for (int v = 0; v < {vector}; ++v) "
-    read = "*(const numr_row_type*)(from + numr_offset(dims, j{}))"
+    read = "numr_row_at(from + numr_offset(dims, j{}))"
     take = f"{each.format('            ')}acc[v] = {{}};\n"
     keep = (
         "if (line == 0 && o < outputs) {\n            "
@@ -348,7 +472,12 @@ def _columns(fold: Fold, whole: bool, kept_rank: int, reduced_rank: int, wide: b
     return (
         start
         + lines_join(vector)
-        + texts.signature(_PARAMETERS.format(result=result).replace("long lanes", "long side"))
+        + texts.signature(
+            _PARAMETERS.format(given=reading.parameters, result=result).replace(
+                "long lanes", "long side"
+            )
+        )
+        + reading.start
         + f"    __shared__ numr_acc shared[{BLOCK * vector}];\n"
         f"    const int lanes = (int)side, line = threadIdx.x / lanes, lines = {BLOCK} / lanes;\n"
         f"    const long long o = (blockIdx.x * (long long)lanes + threadIdx.x % lanes) * {vector};\n"
@@ -358,16 +487,16 @@ def _columns(fold: Fold, whole: bool, kept_rank: int, reduced_rank: int, wide: b
         f"    numr_acc acc[{vector}] = {{}};\n"
         "    long long j = start + line;\n"
         "    if (o < outputs && j < end) {\n"
-        "        const char* const from = in + numr_base(dims, o);\n"
+        "        const numr_place from = numr_first + numr_base(dims, o);\n"
         f"        {{\n            const numr_row_type raw = {read.format('')};\n"
         f"            {take.format('numr_take(raw.v[v], j)')}        }}\n"
         "        j += lines;\n"
-        f"        for (; j + {_UNROLL - 1} * lines < end; j += {_UNROLL} * lines) {{\n"
-        f"            numr_row_type raw[{_UNROLL}];\n"
+        f"        for (; j + {reading.unroll - 1} * lines < end; j += {reading.unroll} * lines) {{\n"
+        f"            numr_row_type raw[{reading.unroll}];\n"
         "            #pragma unroll\n"
-        f"            for (int u = 0; u < {_UNROLL}; ++u) raw[u] = {read.format(' + u * lines')};\n"
+        f"            for (int u = 0; u < {reading.unroll}; ++u) raw[u] = {read.format(' + u * lines')};\n"
         "            #pragma unroll\n"
-        f"            for (int u = 0; u < {_UNROLL}; ++u)\n"
+        f"            for (int u = 0; u < {reading.unroll}; ++u)\n"
         f"            {take.format('numr_next(acc[v], numr_take(raw[u].v[v], j + u * lines))')}"
         "        }\n"
         "        for (; j < end; j += lines) {\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,6 +15,8 @@ from numr.runtime.cuda import driver
 from numr.runtime.cuda.context import DeviceContext
 from numr.runtime.cuda.copies import gather_view
 from numr.runtime.cuda.memory import CudaAllocator
+from numr.runtime.graph import CapturedGraph
+from numr.runtime.graphs.replay import capture_into
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -127,6 +129,23 @@ class CudaRuntime(Runtime):
         """CuPy's device and the stream that work is queued on."""
         context = cls.context(client.device)
         return driver.library().cuda.Device(context.number), context.stream
+
+    # --------------------------------------------------------------- capture
+    @classmethod
+    def supports_graph_capture(cls) -> bool:
+        """Return True."""
+        return True
+
+    @classmethod
+    def capture_graph_into(
+        cls,
+        client: RuntimeClient[Any],
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        f: Callable[[RuntimeClient[Any]], object],
+    ) -> CapturedGraph[Any]:
+        """Record the work; launches queue a CUDA graph."""
+        return capture_into(client, inputs, outputs, f)
 
     # ---------------------------------------------------------------- memory
     @classmethod
