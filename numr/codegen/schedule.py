@@ -9,11 +9,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import Final
 
 from numr.codegen.expr import Expr, topological
 
 __all__ = ["BracedSchedule", "Schedule"]
+
+#: Operations whose operands may change places.
+_COMMUTING: Final = frozenset({"add", "mul", "and", "or", "xor", "eq", "ne"})
 
 #: Longest text that is written in place instead of being given a name.
 INLINE_LENGTH: Final = 60
@@ -88,6 +92,22 @@ class Schedule(ABC):
         # Sorting keeps the order of nodes of one height, in which operands come first.
         for node in sorted(order, key=lambda node: -height[node]):
             self._write(node, indent)
+
+    def is_same(self, one: Expr, other: Expr) -> bool:
+        """Whether two nodes compute the same by the same operations, but for the order of operands that commute."""
+        return one is other or self._value_numbers[one] == self._value_numbers[other]
+
+    @cached_property
+    def _value_numbers(self) -> dict[Expr, int]:
+        numbers: dict[Expr, int] = {}
+        known: dict[tuple[object, ...], int] = {}
+        for node in self.order:
+            args = [numbers[arg] for arg in node.args]
+            if node.op in _COMMUTING:
+                args.sort()
+            key = (node.op, node.type.name, node.value, *args)
+            numbers[node] = known.setdefault(key, len(known))
+        return numbers
 
     def _missing(self, roots: Iterable[Expr]) -> list[Expr]:
         """What has to be computed for ``roots`` yet, operands first; of each branch one node."""

@@ -265,7 +265,7 @@ class _Printer(BracedSchedule):
             return f"{_REPLACED_F64[op]}({operands[0]})"
         if op in _CALLS:
             return f"{_CALLS[op]}({operands[0]})"
-        if args[0] is args[1] and args[0].type.kind == "f" and op in ("sub", "div"):
+        if op in ("sub", "div") and node.type.kind == "f" and self.is_same(*args):
             # Neither x - x nor x / x is a constant.
             operands[1] = self._barrier(args[1], self.text[args[1]])
         return f"({operands[0]} {_INFIX[op]} {operands[1]})"
@@ -323,6 +323,10 @@ class _Printer(BracedSchedule):
             zero = "0.0" if source.kind == "f" else "0"
             suffix = {"f16": "h", "f32": "f", "f64": "lf"}.get(source.name)
             return f"(!({value} == {zero}{suffix or _SUFFIXES[source.name]}))"
+        first = node.args[0].args[0] if node.args[0].op == "cast" else node.args[0]
+        if target.kind == "f" and source.name == "i64" and first.type.name == "i32":
+            # What compares such a number with constants finds it positive, by way of i64.
+            value = self.text[first]
         if source.name == "u32" and target.name == "i64":
             return f"i64(u64({value}))"
         if source.name == "i32" and target.name == "u64":
