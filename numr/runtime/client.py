@@ -207,6 +207,14 @@ class RuntimeClient(ABC, Generic[A]):
         """
         return None
 
+    def stages(self, steps: int, arrays: int, nbytes: int) -> bool:
+        """Whether a program that is run on new memory each time should work on memory of its own.
+
+        Inputs and outputs are copied then: so many ``arrays`` of ``nbytes`` in all, for as many ``steps`` that
+        :meth:`graph_of` makes quicker.
+        """
+        return False
+
     # --------------------------------------------------- storage and host data
     @abstractmethod
     def storage(self, array: A) -> Storage:

@@ -13,7 +13,7 @@ from numr.ir.graph import FUSED, FUSED_REDUCE, Program
 from numr.runtime.client import RuntimeClient
 from numr.runtime.graph import CapturedGraph
 from numr.runtime.graphs.recording import recording
-from numr.runtime.graphs.replay import Replay, ReplayGraph, optimized
+from numr.runtime.graphs.replay import Replay, ReplayGraph, optimized, stage
 from numr.tensor.core import Tensor, wrap
 from numr.tensor.dispatch import call
 
@@ -386,6 +386,7 @@ class _Jitted:
     ) -> Any:
         _require_static("jit", client)
         replay, results, structure = _captured(client, self._f, args, kwargs, tensors)
+        stage(replay)
         with self._lock:
             self._misses += 1
             self._graphs[key] = (replay, structure)

@@ -264,15 +264,15 @@ class Fusion(RuntimeClient[Any]):
         dtype: DType,
     ) -> Array:
         if 0 not in shape:
-            (source,) = computation.result_dtypes
-            fold = Fold(kind, source, reduced_dtype(kind, source, dtype))
-            key = (computation, fold)
+            key = (computation, kind, dtype)
             found = self._fused_reductions.get(key)
             if found is None:
+                (source,) = computation.result_dtypes
+                fold = Fold(kind, source, reduced_dtype(kind, source, dtype))
                 found = self._fused_reductions[key] = FusedReduction(computation, fold)
                 if len(self._fused_reductions) > _KEPT:
                     self._fused_reductions.popitem(last=False)
-            out = self.empty(reduced_shape(shape, axes, keepdims), fold.result)
+            out = self.empty(reduced_shape(shape, axes, keepdims), found.fold.result)
             if found.into(self.context, operands, shape, axes, out):
                 return out
         return super().reduce_fused(computation, operands, shape, kind, axes, keepdims, dtype)

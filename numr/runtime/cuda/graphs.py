@@ -41,6 +41,8 @@ Array = Any
 
 #: Programs of fewer steps are as quick step by step.
 _SHORT: Final = 4
+#: Bytes of inputs and outputs that are copied, at most.
+_STAGED: Final = 4 << 20
 #: How often taking down may fail before it is given up.
 _FAILURES: Final = 2
 #: Families in which the host has a part, or whose work uses memory that is not the graph's: plans of cuFFT have theirs.
@@ -425,3 +427,7 @@ class Graphs(RuntimeClient[Any]):
         if len(bound.steps) + len(bound.copies) < _SHORT:
             return None
         return CudaGraph(self, bound)  # type: ignore[arg-type]
+
+    def stages(self, steps: int, arrays: int, nbytes: int) -> bool:
+        # A copy takes the host as long as a step does, and the device no time worth mentioning.
+        return steps >= _SHORT + 2 * arrays and nbytes <= _STAGED

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from numr.ir.graph import Program
+from numr.ir.graph import Program, Ref
 from numr.ir.passes import FusionLimits, common_subexpressions, dead_code, fuse
 from numr.runtime.client import RuntimeClient
 from numr.runtime.graph import CapturedGraph, Graph
@@ -13,7 +13,7 @@ from numr.runtime.graphs.prepared import Replay, Result
 from numr.runtime.graphs.recording import recording
 from numr.runtime.graphs.taping import Taped
 
-__all__ = ["Replay", "ReplayGraph", "capture_into", "optimized"]
+__all__ = ["Replay", "ReplayGraph", "capture_into", "optimized", "stage"]
 
 Array = Any
 
@@ -71,22 +71,26 @@ class Bound:
     def launch(self) -> None:
         """Run the program once."""
         with self.replay.lock:
-            if self._graph is not None:
-                self._graph.launch()
+            self.run()
+
+    def run(self) -> None:
+        """Run the program once; the caller holds the replay's lock."""
+        if self._graph is not None:
+            self._graph.launch()
+            return
+        if self._taped is not None:
+            if self._taped.is_valid():
+                self._taped.run({})
                 return
-            if self._taped is not None:
-                if self._taped.is_valid():
-                    self._taped.run({})
-                    return
-                self._taped = None
-            taped = Taped.new(self.replay.client) if self.steps or self.copies else None
-            if taped is None:
-                self._do(None)
-                return
-            with taped.first_run():
-                self._do(taped)
-                taped.finish()
-            self._taped = taped
+            self._taped = None
+        taped = Taped.new(self.replay.client) if self.steps or self.copies else None
+        if taped is None:
+            self._do(None)
+            return
+        with taped.first_run():
+            self._do(taped)
+            taped.finish()
+        self._taped = taped
 
     def _do(self, taped: Taped | None) -> None:
         replay = self.replay
@@ -95,6 +99,60 @@ class Bound:
         assign = replay.client.assign if taped is None else taped.assign
         for result, target in self.copies:
             assign(target, result.array if result.number is None else arrays[result.number])
+
+
+class _Staged:
+    """A program on memory of its own, into which inputs are copied, and from which outputs are.
+
+    Parameters
+    ----------
+    replay : Replay
+        The program.
+    """
+
+    def __init__(self, replay: Replay) -> None:
+        self._client = client = replay.client
+        program = replay.program
+        written = {ref.buffer for node in program.nodes for ref in node.results}
+        self._inputs = [client.empty(ref.shape, ref.dtype) for ref in program.inputs]
+        self._outputs = [client.empty(ref.shape, ref.dtype) for ref in program.outputs]
+        self._updated = [i for i, ref in enumerate(program.inputs) if ref.buffer in written]
+        self._bound = Bound(replay, self._inputs, self._outputs)
+
+    def __call__(self, inputs: Sequence[Array]) -> list[Array]:
+        client = self._client
+        for own, given in zip(self._inputs, inputs, strict=True):
+            client.assign(own, given)
+        self._bound.run()
+        for i in self._updated:
+            client.assign(inputs[i], self._inputs[i])
+        return [client.copy(own) for own in self._outputs]
+
+
+def stage(replay: Replay) -> None:
+    """Let a replay run on memory of its own, where that is right and the client has a quick graph for that."""
+    program = replay.program
+    entries = (*program.inputs, *program.outputs)
+    nbytes = sum(ref.layout.size * ref.dtype.itemsize for ref in entries)
+    if not replay.client.stages(len(program.nodes), len(entries), nbytes):
+        return
+    owners = {ref.buffer: ref for ref in program.inputs}
+    refs = (ref for node in program.nodes for ref in (*node.reads, *node.results))
+    if (
+        len(owners) == len(program.inputs)
+        and all(ref.layout.is_contiguous for ref in entries)
+        and all(_is_within(ref, owners[ref.buffer]) for ref in refs if ref.buffer in owners)
+        and all(
+            _is_within(ref, owners[ref.buffer]) for ref in program.outputs if ref.buffer in owners
+        )
+    ):
+        replay.staged = _Staged(replay)
+
+
+def _is_within(ref: Ref, owner: Ref) -> bool:
+    """Whether a reference touches nothing but what another one does, which is contiguous."""
+    (low, high), (start, end) = ref.span(), owner.span()
+    return start <= low and high <= end
 
 
 class ReplayGraph(Graph):

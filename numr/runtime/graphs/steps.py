@@ -48,6 +48,8 @@ class Step:
         Places that no later step reads.
     lasting : bool
         Whether it makes an output.
+    strides : dict of int to tuple
+        By position, the strides of results that lie as they did when the program was recorded.
     """
 
     __slots__ = (
@@ -59,6 +61,7 @@ class Step:
         "read_late",
         "results",
         "run",
+        "strides",
         "write_late",
     )
 
@@ -72,6 +75,7 @@ class Step:
         self.made: list[tuple[int, Ref]] = []
         self.ending: list[int] = []
         self.lasting = False
+        self.strides: dict[int, tuple[int, ...]] = {}
 
     def bound(self, arrays: list[Array], known: list[bool]) -> Step:
         """The step with the arrays that are known in their places."""
@@ -164,22 +168,24 @@ def _run_scatter(client: RuntimeClient[Any], node: Node) -> Run:
 
 def _run_call(client: RuntimeClient[Any], node: Node) -> Run:
     family = getattr(client, node.family)
-    attributes = node.attributes
+    template = list(node.attributes)
+    single = [(place, x) for place, x in enumerate(template) if isinstance(x, Slot)]
+    several = [
+        (place, x)
+        for place, x in enumerate(template)
+        if isinstance(x, tuple) and x and isinstance(x[0], Slot)
+    ]
 
     def run(operands: list[Any], results: list[Array | None]) -> Sequence[Array]:
-        made = family(*(_filled(x, operands) for x in attributes))
+        arguments = template.copy()
+        for place, slot in single:
+            arguments[place] = operands[slot]
+        for place, slots in several:
+            arguments[place] = [operands[slot] for slot in slots]
+        made = family(*arguments)
         return made if isinstance(made, tuple) else (made,)
 
     return run
-
-
-def _filled(argument: Any, operands: list[Any]) -> Any:
-    """An argument with arrays in the place of slots."""
-    if isinstance(argument, Slot):
-        return operands[argument]
-    if isinstance(argument, tuple) and argument and isinstance(argument[0], Slot):
-        return [operands[slot] for slot in argument]
-    return argument
 
 
 _RUNS: Final[dict[str, Callable[[RuntimeClient[Any], Node], Run]]] = {
