@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from benchmarks import add, device, environment, goals, importing, large, peers, report, small
+from benchmarks import add, device, environment, goals, importing, large, peers, report, small, wgpu
 from benchmarks.timing import Measurement
 from numr.errors import RuntimeUnavailable
 
@@ -30,8 +30,10 @@ BENCHMARKS: Final = {
     importing.NAME: _import,
 }
 #: On GPUs with peers of their own.
-ON_DEVICE: Final = {device.NAME: device.measure}
+ON_DEVICE: Final = {device.NAME: device.measure, wgpu.NAME: wgpu.measure}
 ALL: Final = {**BENCHMARKS, **ON_DEVICE}
+#: What a runtime runs unless told otherwise; others run those of the CPU.
+USUAL: Final = {device.RUNTIME: {device.NAME}, wgpu.RUNTIME: {wgpu.NAME}}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -83,7 +85,7 @@ def main(argv: list[str] | None = None) -> int:
         return _CANNOT_RUN
     machine = environment.collect(arguments.runtime, quick=arguments.quick)
     measurements: list[Measurement] = []
-    usual = ON_DEVICE if arguments.runtime == device.RUNTIME else BENCHMARKS
+    usual = USUAL.get(arguments.runtime, BENCHMARKS)
     for name, measure in ALL.items():
         if name in (arguments.only or usual):
             say = lambda line, name=name: _progress(f"{name}: {line}")  # noqa: E731

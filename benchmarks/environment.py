@@ -85,7 +85,7 @@ def collect(runtime: str, *, quick: bool) -> Environment:
         device=_device(info.default_device()),
         python=platform.python_version(),
         versions={name: _version(name) for name in ("numpy", *OPTIONAL)}
-        | ({"cupy": _cupy_version()} if runtime == "cuda" else {}),
+        | ({"cupy": _cupy_version()} if runtime != "cpu" else {}),
         system=f"{platform.system()} {platform.machine()}",
         processor=_processor(),
         cpus=len(usable(0)) if usable else os.cpu_count() or 1,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from benchmarks import add, device, importing, large, small
+from benchmarks import add, device, importing, large, small, wgpu
 from benchmarks.environment import Environment
 from benchmarks.goals import State, Verdict
 from benchmarks.timing import Measurement, Ratio, Series, short
@@ -218,6 +218,41 @@ def device_tables(measurements: Sequence[Measurement]) -> list[Table]:
     return tables
 
 
+def wgpu_tables(measurements: Sequence[Measurement]) -> list[Table]:
+    """Lay out work through WebGPU: on a GPU as for CUDA, on a software adapter beside NumPy."""
+    tables = device_tables(measurements)
+    for m in measurements:
+        if m.group == wgpu.LARGE:
+            shown = [times(m.series[name], "us") for name in (add.FLOOR, m.subject)]
+            share = f"{1 / m.ratio(add.FLOOR).value:.0%}"
+            columns: tuple[str, ...] = (add.FLOOR, m.subject, f"{m.subject} of floor")
+            title = f"a + b of {short(m.elements or 0)} float32: microseconds, median (best)"
+            tables.append(Table(title, columns, ((*shown, share),), text_columns=0))
+        elif m.group == wgpu.CHAINED:
+            names = [name for name in m.series if name != wgpu.BOUND]
+            shown = [times(m.series[name], "us") for name in names]
+            title = (
+                f"{m.label} of {m.elements} float32: microseconds for an addition, median (best)"
+            )
+            tables.append(Table(title, tuple(names), (tuple(shown),), text_columns=0))
+    chains = [m for m in measurements if m.group == wgpu.SOFTWARE]
+    if chains:
+        names = list(chains[0].series)
+        rows = (
+            (
+                m.label,
+                m.dtype,
+                *(times(series, "ms") for series in m.series.values()),
+                spread(m.ratio("numpy")),
+            )
+            for m in chains
+        )
+        title = f"Chains of {short(chains[0].elements or 0)} elements: milliseconds, median (best)"
+        columns = ("", "dtype", *names, "over numpy [range of rounds]")
+        tables.append(Table(title, columns, tuple(rows), text_columns=2))
+    return tables
+
+
 def import_table(measurement: Measurement) -> Table:
     """Lay out import times."""
     rows = (
@@ -269,7 +304,7 @@ def _first_places(measurements: Sequence[Measurement]) -> dict[str, int]:
 def _tables(measurements: Sequence[Measurement], *, full: bool) -> list[Table]:
     by_name = {
         name: [m for m in measurements if m.benchmark == name]
-        for name in (small.NAME, add.NAME, large.NAME, device.NAME, importing.NAME)
+        for name in (small.NAME, add.NAME, large.NAME, device.NAME, wgpu.NAME, importing.NAME)
     }
     tables = []
     if found := by_name[small.NAME]:
@@ -278,6 +313,7 @@ def _tables(measurements: Sequence[Measurement], *, full: bool) -> list[Table]:
     if found := by_name[large.NAME]:
         tables += large_tables(found) if full else [large_summary(found)]
     tables += device_tables(by_name[device.NAME])
+    tables += wgpu_tables(by_name[wgpu.NAME])
     tables += [import_table(m) for m in by_name[importing.NAME]]
     return tables
 

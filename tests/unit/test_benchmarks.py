@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import add, device, goals, importing, large, peers, report, small
+from benchmarks import add, device, goals, importing, large, peers, report, small, wgpu
 from benchmarks.__main__ import ALL, BENCHMARKS, main
 from benchmarks.environment import Environment
 from benchmarks.goals import GOALS, Goal, State, evaluate
@@ -312,6 +312,104 @@ def test_the_longer_part_of_an_overlap_is_found():
     assert device.longer_of({**parts, "copy": series([4.0])}) == "copy"
 
 
+@pytest.mark.parametrize("label", list(wgpu.STATEMENTS))
+def test_chains_do_the_same_in_numr_and_numpy(label):
+    values = [np.random.default_rng(k).random(50) + 0.5 for k in range(3)]
+    results = [
+        eval(
+            wgpu.STATEMENTS[label],
+            {"xp": library.xp, **dict(zip("abc", map(library.convert, values), strict=True))},
+        )
+        for library in (NUMR, peers.numpy())
+    ]
+    agree(*results)
+
+
+def test_software_adapters_are_measured_in_the_dtypes_that_they_have(monkeypatch):
+    found = wgpu.on_software(NUMR, quick=True, say=lambda line: None)
+    assert [(m.label, m.dtype) for m in found] == [
+        (label, dtype) for dtype in wgpu.DTYPES for label in wgpu.STATEMENTS
+    ]
+    assert {m.elements for m in found} == {wgpu.QUICK_ELEMENTS}
+    (table,) = report.wgpu_tables(found)
+    assert table.columns[:4] == ("", "dtype", "numr.cpu", "numpy")
+    assert len(table.rows) == len(found)
+    narrow = [np.dtype("float32")]
+    monkeypatch.setattr(wgpu, "_dtypes", lambda subject: narrow)
+    fewer = wgpu.on_software(NUMR, quick=True, say=lambda line: None)
+    assert {m.dtype for m in fewer} == {"float32"}
+
+
+def test_gpus_are_measured_in_the_words_of_the_device_benchmark(monkeypatch):
+    monkeypatch.setattr(peers, "load", lambda names, makers: ([], {"cupy": "no cupy here"}))
+    found = wgpu.on_gpu(NUMR, quick=True, say=lambda line: None)
+    cases = [*wgpu.CASES, *device.CALLS]
+    assert set(wgpu.CASES) < set(device.CASES)
+    labels = [(case.group, case.label) for case in cases]
+    assert [(m.group, m.label) for m in found[:-2]] == labels
+    for m in found[:-2]:
+        assert (add.FLOOR in m.series) == (m.group in device.MEMORY)
+        assert (wgpu.BOUND in m.series) == (m.group == "matmul")
+        assert not any(name.startswith(f"{add.FLOOR} of") for name in m.series)
+    assert [m.group for m in found[-2:]] == [wgpu.CHAINED, wgpu.LARGE]
+    memory, libraries, host, chained, together = report.wgpu_tables(found)
+    assert memory.columns == ("group", "operation", "floor", "numr.cpu", "numr of floor")
+    assert [row[0] for row in libraries.rows] == ["sort", "matmul", "fft"]
+    assert libraries.columns == ("group", "operation", "numr.cpu")
+    assert [row[1] for row in host.rows] == [case.label for case in device.CALLS]
+    assert chained.columns == ("numr.cpu",)
+    assert together.columns == ("floor", "numr.cpu", "numr.cpu of floor")
+    verdicts = evaluate(found, runtime=wgpu.RUNTIME, quick=False)
+    states = {v.goal.groups: v for v in verdicts if v.goal.runtime == wgpu.RUNTIME}
+    assert states[("sort",)].reason == "no cupy here"
+    assert "does not do that on this device" in states[(wgpu.SOFTWARE,)].reason
+    for groups in (("matmul",), ("scan",), ("copy",), (wgpu.LARGE,), (wgpu.CHAINED,)):
+        assert states[groups].state is not State.NOT_MEASURED
+
+
+def test_the_floor_is_the_quickest_copy():
+    found = wgpu.with_floor(
+        {
+            "numr.wgpu": series([2.0]),
+            "floor of numr.wgpu": series([9.0]),
+            "floor of torch": series([8.0]),
+        },
+        1.5,
+    )
+    assert found == {"numr.wgpu": series([2.0]), add.FLOOR: series([12.0])}
+
+
+def test_copies_are_numrs_and_those_of_pytorch_into_memory_that_is_there():
+    class Torch:
+        empty_like = staticmethod(np.empty_like)
+
+    class Array(np.ndarray):
+        def copy_(self, other):
+            self[...] = other
+
+    array = np.arange(5.0).view(Array)
+    torch = peers.Library("torch", Torch, None, lambda: None)
+    cupy = peers.Library("cupy", np, None, lambda: None)
+    arrays = {"numr.cpu": NUMR.convert(np.arange(5.0)), "torch": array}
+    mine, torchs = wgpu.copies([NUMR, cupy, torch], arrays)
+    assert (mine.name, torchs.name) == ("floor of numr.cpu", "floor of torch")
+    agree(eval(mine.statement, dict(mine.names)), array)
+    eval(torchs.statement, dict(torchs.names))
+    assert np.array_equal(torchs.names["b"], array)
+
+
+def test_chained_additions_depend_on_each_other_and_are_read():
+    seen = []
+    assert wgpu.chain(1, 2, lambda x: seen.append(x) or "read", count=5) == "read"
+    assert seen == [11]
+
+
+def test_a_bound_has_as_many_rounds_as_the_contenders():
+    bound = wgpu.constant(0.5, {"numr.wgpu": series([1.0, 3.0], [1.0, 1.0])})
+    assert bound == series([0.5], [0.5])
+    assert ratio(series([1.0, 3.0], [1.0, 1.0]), bound) == (3.0, 2.0, 4.0)
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
 def test_the_floor_copies_everything(threads):
     source = np.arange(20.0)
@@ -468,6 +566,11 @@ def test_every_goal_is_about_something_that_is_measured(goal):
         assert set(goal.groups) <= {case.group for case in (*device.CASES, *device.CALLS)}
         assert goal.label in (None, *(case.label for case in device.CALLS))
         assert goal.peer in (add.FLOOR, *peers.ON_CUDA)
+    if goal.benchmark == wgpu.NAME:
+        groups = {case.group for case in wgpu.CASES} | {wgpu.LARGE, wgpu.CHAINED, wgpu.SOFTWARE}
+        assert set(goal.groups) <= groups
+        assert goal.label in (None, *(case.label for case in wgpu.CASES))
+        assert goal.peer in (add.FLOOR, wgpu.BOUND, "cupy", "numpy")
     if goal.benchmark == large.NAME:
         assert set(goal.groups) <= {case.group for case in large.CASES}
         assert all(goal.elements[0] <= size <= goal.elements[1] for size in large.SIZES)
