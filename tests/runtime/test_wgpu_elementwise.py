@@ -171,6 +171,21 @@ def test_results_of_operands_in_fortran_order_lie_in_that_order(client):
     np.testing.assert_array_equal(client.to_host(result), (x + x).T)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "float16", "int32", "float32", "complex64"])
+@pytest.mark.parametrize("words", ["of 64 bits", "of 32 bits"])
+def test_elements_are_read_by_words(dtype, words):
+    without = {"shader-f64", "shader-int64"} if words == "of 32 bits" else ()
+    client = client_with(without=without, kind="CPU")
+    require(client, np.dtype(dtype))
+    for size in (1, 2, 3, 4, 5, 8, 1027):
+        x, y = (numbers(np.dtype(dtype), size, seed) for seed in (1, 2))
+        np.testing.assert_array_equal(run(client, ops.ADD, x, y), x + y)
+        np.testing.assert_array_equal(run(client, ops.LESS, x.real, y.real), x.real < y.real)
+    (made,) = client.operation(ops.ADD, (x.dtype, y.dtype))._texts._made.values()
+    has_wide_words = "u64" in made.text.buffers[0].type
+    assert has_wide_words == (words == "of 64 bits" and x.itemsize > 1)
+
+
 def test_gpus_copy_large_operands_that_lie_across(monkeypatch):
     monkeypatch.setattr("numr.runtime.wgpu.launch._WORTH_TURNING", 1000)
     client = client_with(kind="DiscreteGPU")

@@ -11,7 +11,7 @@ from numr.codegen.elementwise import Operand, operand
 from numr.codegen.expr import Expr
 from numr.dtypes import DType
 from numr.runtime.wgpu import scalars, texts, vectors
-from numr.runtime.wgpu.grouping import SAME, SIDE_BY_SIDE
+from numr.runtime.wgpu.grouping import SIDE_BY_SIDE
 from numr.runtime.wgpu.pipelines import StorageBuffer
 from numr.runtime.wgpu.texts import Parameters, Walk
 from numr.runtime.wgpu.vectors import WIDTH
@@ -115,7 +115,14 @@ class Code:
         return [name] if self._count == 1 else [f"{name}.r{k}" for k in range(self._count)]
 
     def group(
-        self, modes: str, rank: int, start: int, first: str, *, aliased: bool
+        self,
+        modes: str,
+        rank: int,
+        start: int,
+        first: str,
+        *,
+        aliased: bool,
+        doubled: bool = False,
     ) -> tuple[list[StorageBuffer], list[str]]:
         """The buffers of the operands, and statements that compute ``r0`` to ``r3``, the results of group ``i``.
 
@@ -129,6 +136,8 @@ class Code:
             WGSL of the number of the first element of group 0.
         aliased : bool
             Whether an operand may be in a result's buffer.
+        doubled : bool
+            Whether operands are read by words of 64 bits; see :mod:`numr.runtime.wgpu.vectors`.
         """
         count = len(modes)
         lines, buffers = [], []
@@ -137,12 +146,12 @@ class Code:
         for n, (i, mode) in enumerate(zip(self.arrays, modes, strict=True)):
             dtype, word = self._sources[i][0], Parameters.word(start + n)
             place = f"({word} + at{n})" if rank else "i" if mode == SIDE_BY_SIDE else word
-            make = vectors.source if mode == SIDE_BY_SIDE else texts.source
-            buffers.append(make(f"p{i}", dtype, writable=aliased))
-            if mode == SAME:
-                lines += texts.load(f"x{i}", dtype, f"p{i}", place)
+            if mode == SIDE_BY_SIDE:
+                buffers.append(vectors.source(f"p{i}", dtype, writable=aliased, doubled=doubled))
+                lines += vectors.loads(f"v{i}", dtype, f"p{i}", place, doubled=doubled)
             else:
-                lines += vectors.loads(f"v{i}", dtype, f"p{i}", place)
+                buffers.append(texts.source(f"p{i}", dtype, writable=aliased))
+                lines += texts.load(f"x{i}", dtype, f"p{i}", place)
         for lane in range(WIDTH):
             arguments = [f"{first} + {WIDTH}u * i + {lane}u"]
             for i, mode in zip(self.arrays, modes, strict=True):

@@ -91,6 +91,8 @@ class DeviceContext:
         Whether the adapter is software: shared memory and many workgroups do not pay there.
     in_order : bool
         Whether a workgroup may wait for those that began before it.
+    doubles_words : bool
+        Whether elementwise kernels read and write by words of 64 bits, where elements have less.
     max_binding : int
         Bytes that one binding of a buffer has at most.
     alignment : int
@@ -109,6 +111,7 @@ class DeviceContext:
         self.is_cpu = adapter.is_cpu
         self.in_order = adapter.in_order
         self.features = adapter.features
+        self.doubles_words = adapter.is_cpu and "shader-int64" in adapter.features
         self.limits = adapter.limits
         self.alignment = max(self.limits["min-storage-buffer-offset-alignment"], 16)
         self.max_binding = (

@@ -31,6 +31,9 @@ _MOST: Final = 1 << 31
 _KEPT: Final = 256
 #: Up to this many operations, a kernel has the formulas for four elements: more text takes longer to compile.
 _SMALL: Final = 512
+#: Up to this many operations, reading and writing is most of a software adapter's time, and worth the work of doubled
+#: pieces.
+_FEW: Final = 64
 
 
 class Planned(NamedTuple):
@@ -185,7 +188,10 @@ class Pointwise:
         aliased: bool,
     ) -> Planned | None:
         context = self.context
-        prepared = self._texts.grouped(grouping.modes, grouping.rank, aliased=aliased)
+        doubled = context.doubles_words and self._texts.size <= _FEW
+        prepared = self._texts.grouped(
+            grouping.modes, grouping.rank, aliased=aliased, doubled=doubled
+        )
         known = (*grouping.bindings, *[None] * len(outs))
         # Writes go on to the end of the last piece, reads beyond a binding find something else.
         units = [16] * len(arrays) + [64] * len(outs)

@@ -61,7 +61,7 @@ class Texts:
         packer = params.packer(f"{code.formats}{words}I")
         return Prepared(KernelText(text, tuple(buffers), params.size), packer.pack)
 
-    def grouped(self, modes: str, rank: int, *, aliased: bool) -> Prepared:
+    def grouped(self, modes: str, rank: int, *, aliased: bool, doubled: bool = False) -> Prepared:
         """The kernel for four neighbouring elements of results in C order; it writes whole pieces.
 
         Its own parameters are the tail of the grouping.
@@ -72,23 +72,29 @@ class Texts:
             As of :class:`numr.runtime.wgpu.grouping.Grouping`.
         aliased : bool
             Whether an operand may be in a result's buffer.
+        doubled : bool
+            Whether memory is read and written by words of 64 bits; see :mod:`numr.runtime.wgpu.vectors`.
         """
-        key = (modes, rank, aliased)
+        key = (modes, rank, aliased, doubled)
         found = self._made.get(key)
         if found is None:
-            found = self._made[key] = self._make_grouped(modes, rank, aliased)
+            found = self._made[key] = self._make_grouped(modes, rank, aliased, doubled)
         return found
 
-    def _make_grouped(self, modes: str, rank: int, aliased: bool) -> Prepared:
+    def _make_grouped(self, modes: str, rank: int, aliased: bool, doubled: bool) -> Prepared:
         code = self._code
-        buffers, lines = code.group(modes, rank, code.words, "params.first", aliased=aliased)
+        buffers, lines = code.group(
+            modes, rank, code.words, "params.first", aliased=aliased, doubled=doubled
+        )
         made = [code.picked(f"r{lane}") for lane in range(vectors.WIDTH)]
         for k, dtype in enumerate(self._results):
-            lines += vectors.stores(dtype, f"out{k}", "i", [values[k] for values in made])
-            buffers.append(vectors.target(f"out{k}", dtype))
+            own = [values[k] for values in made]
+            lines += vectors.stores(dtype, f"out{k}", "i", own, doubled=doubled)
+            buffers.append(vectors.target(f"out{k}", dtype, doubled=doubled))
         body = f"    if ({vectors.WIDTH}u * i >= params.count) {{ return; }}\n"
         body += "".join(f"    {line}\n" for line in lines)
-        return self._prepared(grouping.words_of(modes, rank), buffers, "", body)
+        functions = vectors.DOUBLES if doubled else ""
+        return self._prepared(grouping.words_of(modes, rank), buffers, functions, body)
 
     def strided(
         self, rank: int, slots: tuple[int, ...], *, fresh: tuple[bool, ...], aliased: bool
