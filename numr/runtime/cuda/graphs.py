@@ -39,8 +39,8 @@ __all__ = ["Capturing", "CudaGraph", "Graphs"]
 
 Array = Any
 
-#: Programs of fewer steps are as quick step by step.
-_SHORT: Final = 4
+#: Steps that a jitted program has at least for each input and output that is copied, and in all.
+_STEPS: Final = 2, 4
 #: Bytes of inputs and outputs that are copied, at most.
 _STAGED: Final = 4 << 20
 #: How often taking down may fail before it is given up.
@@ -424,10 +424,11 @@ class Graphs(RuntimeClient[Any]):
             return self._capturing
 
     def graph_of(self, bound: Bound) -> CudaGraph | None:
-        if len(bound.steps) + len(bound.copies) < _SHORT:
+        if not bound.steps and not bound.copies:
             return None
         return CudaGraph(self, bound)  # type: ignore[arg-type]
 
     def stages(self, steps: int, arrays: int, nbytes: int) -> bool:
-        # A copy takes the host as long as a step does, and the device no time worth mentioning.
-        return steps >= _SHORT + 2 * arrays and nbytes <= _STAGED
+        # A copy takes the host as long as a step does, and the device hardly any time.
+        each, all_of_them = _STEPS
+        return steps >= all_of_them + each * arrays and nbytes <= _STAGED
