@@ -2,7 +2,8 @@
 
 ``driver`` finds CuPy and the driver, ``context`` is one device in use: ``memory`` its allocator, ``staging`` its host
 copies, ``compiler`` its kernels. ``elementwise``, ``reductions``, ``scans``, ``indexing`` and ``searching`` are the
-kernels' texts, around expressions of ``numr.codegen``. Importing this package loads neither CuPy nor the driver.
+kernels' texts, around expressions of ``numr.codegen``; ``fused`` and ``fused_reductions`` are those of captured
+functions, and ``graphs`` makes CUDA graphs of them. Importing this package loads neither CuPy nor the driver.
 
 What CuPy does otherwise than the standard, and what takes its place here:
 
