@@ -29,6 +29,9 @@ _UNROLL: Final = 4
 #: a time.
 _BUSY: Final = 512
 _LARGE: Final = 1024
+#: Indices are checked by themselves where there are so many bytes behind each, and so many in all.
+_WORTH: Final = 64
+_MUCH: Final = 1 << 22
 
 
 class _Plan(NamedTuple):
@@ -157,10 +160,26 @@ class _Moves:
         self.index = struct.pack(f"{len(pointers)}q", *pointers) + plan.indexed
 
     def gather(self) -> None:
+        if self._is_checked_first():
+            self._move(0, 0, scatters=False, wide=False)
+            return
         with self.context.report() as report:
             self._move(0, report.ptr, scatters=False, wide=False)
             self.context.synchronize()
             self._check(report.values)
+
+    def _is_checked_first(self) -> bool:
+        """Check the indices by themselves where that is little work beside the rest, so that none waits for the rest."""
+        plan = self.plan
+        if plan.inner * plan.width < _WORTH or plan.inner * plan.width * self.picks < _MUCH:
+            return False
+        kernel = self.context.kernel(_check_text(plan.index_rank), 3, len(self.index))
+        with self.context.report() as report:
+            arguments = report.ptr, self.picks, self.count, self.index
+            self.context.launch(kernel, -(-self.picks // BLOCK), 1, BLOCK, 1, *arguments)
+            self.context.synchronize()
+            self._check(report.values)
+        return True
 
     def gather_across(self) -> None:
         plan, picks = self.plan, self.picks
@@ -169,9 +188,13 @@ class _Moves:
         text = _across_text(plan.width, plan.inner_rank, plan.inner >= NARROW)
         tail = self.index + plan.dims
         kernel = self.context.kernel(text, 5, len(tail))
+        grid = plan.inner * chunks
+        if self._is_checked_first():
+            self.context.launch(kernel, grid, 1, _LARGE, 1, *self.addresses, 0, picks, chunks, tail)
+            return
         with self.context.report() as report:
             arguments = *self.addresses, report.ptr, picks, chunks, tail
-            self.context.launch(kernel, plan.inner * chunks, 1, _LARGE, 1, *arguments)
+            self.context.launch(kernel, grid, 1, _LARGE, 1, *arguments)
             self.context.synchronize()
             self._check(report.values)
 
@@ -351,6 +374,20 @@ def _start(index_rank: int, inner_rank: int, wide_inner: bool) -> str:
         "struct numr_tail { numr_index index; numr_dims dims; };\n"
         "__device__ __forceinline__ long long numr_inner(const numr_dims& dims, const long long j) {\n"
         f"{texts.walk(inner_rank, 1, 'j', wide_inner)}    return at0;\n}}\n"
+    )
+
+
+@cache
+def _check_text(index_rank: int) -> str:
+    return (
+        f"{texts.head()}{_find(index_rank)}"
+        + texts.signature(
+            "volatile long long* report, const long long picks, const long long count, const numr_index index"
+        )
+        + f"    const long long pick = (long long)blockIdx.x * {BLOCK} + threadIdx.x;\n"
+        "    long long offset;\n"
+        "    if (pick < picks) numr_find(index, (int)count, pick, &offset, report);\n"
+        "}\n"
     )
 
 

@@ -170,6 +170,16 @@ def rows(fold: Fold, kind: str, whole: bool) -> str:
         )
     else:
         text += f"{'' if short else '    const long long line = blockIdx.x;' + chr(10)}    numr_acc before = numr_acc();\n{loop}"
+    if linked:
+        # Others wait for the total, so it is found by itself, before the scan.
+        text += (
+            f"    numr_acc all = numr_take(raw[0].v[0], 0);\n    {every}{{\n"
+            "        #pragma unroll\n"
+            f"        for (int v = 0; v < {vector}; ++v) if (s + v > 0) all = numr_next(all, numr_take(raw[s].v[v], 0));\n"
+            "    }\n    all = numr_group(all, lane, 32, 32);\n"
+            f"{_TOTALS.replace('OWN', 'all')}{_PLACES}"
+            "    if (threadIdx.x == 0 && !ends_group) numr_leave(sums, line * tiles + tile, total);\n"
+        )
     text += (
         f"    numr_acc held[{items}], left[{steps}], run = numr_acc();\n"
         f"    {every}{{\n"
@@ -196,16 +206,8 @@ def rows(fold: Fold, kind: str, whole: bool) -> str:
         )
     else:
         text += (
-            "    if (lane == 0) totals[warp] = run;\n"
-            "    __syncthreads();\n"
-            "    numr_acc outside = numr_acc(), total = totals[0];\n"
-            "    #pragma unroll\n"
-            f"    for (int w = 1; w < {BLOCK // 32}; ++w) {{\n"
-            "        if (w == warp) outside = total;\n"
-            "        total = numr_next(total, totals[w]);\n    }\n"
+            _LINKED_ROWS.replace("BLOCK", str(BLOCK)) if linked else _TOTALS.replace("OWN", "run")
         )
-        if linked:
-            text += _PLACES + _LINKED_ROWS.replace("BLOCK", str(BLOCK))
         text += (
             "    const bool is_preceded = warp > 0 || tile > 0;\n"
             "    if (tile > 0) outside = warp > 0 ? numr_next(before, outside) : before;\n"
@@ -232,11 +234,21 @@ def rows(fold: Fold, kind: str, whole: bool) -> str:
     )
 
 
-#: Statements by which a block leaves its tile's total and learns what came before: its threads wait for the tiles of
-#: the group, and then for the groups before.
+#: Statements by which the threads of a block join what its warps have: all of them, and those before each warp.
+_TOTALS: Final = """\
+    if (lane == 0) totals[warp] = OWN;
+    __syncthreads();
+    numr_acc outside = numr_acc(), total = totals[0];
+    #pragma unroll
+    for (int w = 1; w < WARPS; ++w) {
+        if (w == warp) outside = total;
+        total = numr_next(total, totals[w]);
+    }
+""".replace("WARPS", str(BLOCK // 32))
+#: Statements by which a block learns what came before its tile: its threads wait for the tiles of the group, and then
+#: for the groups before.
 _LINKED_ROWS: Final = """\
         const long long groups = (tiles + group - 1) / group;
-        if (threadIdx.x == 0 && !ends_group) numr_leave(sums, line * tiles + tile, total);
         numr_acc before = numr_acc(), found = numr_acc();
         if (k > 0) {
             if (threadIdx.x < k) numr_await<1>(sums, line * tiles + tile - k + threadIdx.x, &before);

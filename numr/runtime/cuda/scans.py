@@ -27,7 +27,7 @@ _BUSY: Final = 512
 _SHORT: Final = 1024
 #: Tiles in a group, at most, and groups that follow each other where many lines go side by side.
 _GROUP: Final = 256
-_GROUPS: Final = 40
+_GROUPS: Final = 96
 
 
 class _Plan(NamedTuple):

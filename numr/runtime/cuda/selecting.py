@@ -92,15 +92,24 @@ class Selection:
         self.context.launch(kernel, self.tiles, 1, BLOCK, 1, *arguments)
 
 
-#: Counts the bytes that are not zero, and adds up what the threads of a block have before each of them.
+#: The elements of a mask that are true, as bits, for 16 at an address of which ``size`` say how far the mask goes; and
+#: what the threads of a block have before each of them.
 _COUNTS: Final = """
 struct __align__(16) numr_mask { unsigned int w[4]; };
-__device__ __forceinline__ int numr_set(const numr_mask& mask) {
-    int found = 0;
-    #pragma unroll
-    for (int k = 0; k < 4; ++k)
-        found += __popc((((mask.w[k] & 0x7f7f7f7fu) + 0x7f7f7f7fu) | mask.w[k]) & 0x80808080u);
-    return found;
+__device__ __forceinline__ unsigned int numr_bits_of(const unsigned char* mask, const long long at, const long long size) {
+    unsigned int bits = 0;
+    if (at + 16 <= size) {
+        const numr_mask raw = *(const numr_mask*)(mask + at);
+        #pragma unroll
+        for (int k = 0; k < 4; ++k) {
+            // The highest bit of each byte that is not zero; the product moves the four side by side.
+            const unsigned int set = (((raw.w[k] & 0x7f7f7f7fu) + 0x7f7f7f7fu) | raw.w[k]) & 0x80808080u;
+            bits |= ((set >> 7) * 0x10204080u >> 28) << 4 * k;
+        }
+    } else {
+        for (int k = 0; at + k < size; ++k) bits |= (unsigned int)(mask[at + k] != 0) << k;
+    }
+    return bits;
 }
 __device__ __forceinline__ long long numr_before(const long long own, long long* shared, long long* total) {
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
@@ -123,6 +132,15 @@ __device__ __forceinline__ long long numr_before(const long long own, long long*
 """.replace("WARPS", str(_WARPS))
 
 
+#: Reads a warp's part of a mask, each lane every 32nd vector.
+_BITS: Final = (
+    f"    unsigned int bits[{_VECTORS}];\n"
+    "    #pragma unroll\n"
+    f"    for (int v = 0; v < {_VECTORS}; ++v) "
+    f"bits[v] = numr_bits_of(mask, start + (v * 32 + lane) * {VECTOR}, size);\n"
+)
+
+
 @cache
 def _count_text() -> str:
     return (
@@ -135,17 +153,10 @@ def _count_text() -> str:
         "    __shared__ bool last;\n"
         "    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;\n"
         f"    const long long start = blockIdx.x * {_TILE}ll + warp * {_PART};\n"
-        f"    numr_mask raw[{_VECTORS}];\n"
+        f"{_BITS}"
         "    int own = 0;\n"
         "    #pragma unroll\n"
-        f"    for (int u = 0; u < {_VECTORS}; ++u) {{\n"
-        f"        const long long at = start + (u * 32 + lane) * {VECTOR};\n"
-        "        raw[u] = numr_mask();\n"
-        f"        if (at + {VECTOR} <= size) raw[u] = *(const numr_mask*)(mask + at);\n"
-        "        else for (long long i = at; i < size; ++i) own += mask[i] != 0;\n"
-        "    }\n"
-        "    #pragma unroll\n"
-        f"    for (int u = 0; u < {_VECTORS}; ++u) own += numr_set(raw[u]);\n"
+        f"    for (int v = 0; v < {_VECTORS}; ++v) own += __popc(bits[v]);\n"
         "    long long total;\n"
         "    const long long before = numr_before(own, shared, &total);\n"
         f"    if (lane == 0) ((int*)(places + tiles))[blockIdx.x * {_WARPS} + warp] = (int)before;\n"
@@ -181,6 +192,8 @@ def _selecting(parameters: str, read: str, then: str) -> str:
     ``read`` comes first for each element ``i`` of the mask, and ``then`` for each selected one and its ``place``.
     """
     unroll = f"        #pragma unroll\n        for (int u = 0; u < {_UNROLL}; ++u) {{\n"
+    # A vector has the bits of 16 elements: two lanes hold those of 32 neighbours.
+    rounds = 32 * VECTOR // (32 * _UNROLL)
     return (
         texts.signature(
             f"const unsigned char* mask, const long long* places, {parameters}, const long long size, "
@@ -188,14 +201,19 @@ def _selecting(parameters: str, read: str, then: str) -> str:
         )
         + "    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;\n"
         f"    const long long start = blockIdx.x * {_TILE}ll + warp * {_PART};\n"
-        f"    const long long end = start + {_PART} < size ? start + {_PART} : size;\n"
         f"    long long before = places[blockIdx.x] + ((const int*)(places + tiles))[blockIdx.x * {_WARPS} + warp];\n"
-        f"    for (long long group = start; group < end; group += {32 * _UNROLL}) {{\n"
+        f"{_BITS}"
+        "    #pragma unroll\n"
+        f"    for (int v = 0; v < {_VECTORS}; ++v)\n"
+        f"    for (int round = 0; round < {rounds}; ++round) {{\n"
+        f"        const long long group = start + (v * {rounds} + round) * {32 * _UNROLL};\n"
+        "        if (group >= size) break;\n"
         f"        bool chosen[{_UNROLL}];\n"
         f"        long long at[{_UNROLL}];\n"
         f"{unroll}"
         "            const long long i = group + u * 32 + lane;\n"
-        "            chosen[u] = i < end && mask[i] != 0;\n"
+        f"            const int holder = (round * {_UNROLL} + u) * 2 + (lane >> 4);\n"
+        "            chosen[u] = __shfl_sync(0xffffffffu, bits[v], holder, 32) >> (lane & 15) & 1;\n"
         f"{read}        }}\n"
         f"{unroll}"
         "            const unsigned int votes = __ballot_sync(0xffffffffu, chosen[u]);\n"
@@ -213,7 +231,7 @@ def _move_text(width: int, rank: int, dense: bool, wide: bool) -> str:
     memory = texts.memory_type(texts.word(width))
     kernel = _selecting(
         f"const char* in, {memory}* out",
-        f"            if ({'i < end' if dense else 'chosen[u]'}) "
+        f"            if ({'i < size' if dense else 'chosen[u]'}) "
         f"word[u] = *(const {memory}*)(in + numr_offset(dims, i));\n",
         "                out[place] = word[u];\n",
     ).replace("        bool chosen", f"        {memory} word[{_UNROLL}];\n        bool chosen", 1)
