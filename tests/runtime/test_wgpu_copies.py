@@ -7,10 +7,12 @@ import random
 import numpy as np
 import pytest
 
+import numr
 from numr.errors import BackendLimitation
 from numr.runtime import Storage
 from numr.runtime.wgpu import copies
 from numr.runtime.wgpu.native import PublicApi
+from numr.runtime.wgpu.staging import Staging
 from tests.runtime.wgpu_support import require_adapter, variant
 
 require_adapter()
@@ -198,3 +200,22 @@ def test_the_clients_arrays_go_there_and_back(rt, device):
         assert (client.to_host(copied) == values.transpose(2, 0, 1)).all()
         assert client.is_writable(array)
     assert client.to_host(client.empty((0, 3), np.dtype("float32"))).shape == (0, 3)
+
+
+def test_printing_reads_the_elements_that_are_shown(monkeypatch):
+    reads = []
+    read = Staging.read
+
+    def noted(staging, buffer, target, first=0):
+        reads.append(target.size)
+        read(staging, buffer, target, first)
+
+    monkeypatch.setattr(Staging, "read", noted)
+    host = np.arange(1_000_000, dtype=np.int32)
+    for shape, shown in (((1_000_000,), 7), ((1000, 1000), 7 * 7)):
+        x = numr.from_numpy(host.reshape(shape), device="wgpu:0", copy=True)
+        reads.clear()
+        text = repr(x)
+        assert "0," in text
+        assert "999999]" in text
+        assert sum(reads) == 4 * shown
