@@ -230,3 +230,34 @@ def test_jitted_updates_in_place(xp):
         assert same(y, y2)
         x *= 1e-3
         x2 *= 1e-3
+
+
+# --------------------------------------------------------------------- layouts
+def test_several_results_of_operands_in_other_orders(xp):
+    def f(x, y, z):
+        both = xp.permute_dims(x, (1, 0)) * y + z
+        return both, both > 0, xp.astype(both, xp.float64) * 0.5
+
+    x, y, z = numbers(xp, 70, 50), numbers(xp, 50, 70, seed=1), numbers(xp, 50, 1, seed=2)
+    graph = numr.capture(f, x, y, z)
+    assert len(graph.nodes) == 1
+    for seed in range(3):
+        x[...] = numbers(xp, 70, 50, seed=seed)
+        graph.launch()
+        for got, expected in zip(graph.outputs, f(x, y, z), strict=True):
+            assert same(got, expected)
+
+
+def test_more_axes_than_arguments_hold(xp):
+    x = numbers(xp, *[2] * 10)
+    order = (1, 3, 5, 7, 9, 0, 2, 4, 6, 8)
+
+    def f(x):
+        parts = [xp.permute_dims(x, order[i:] + order[:i]) for i in range(10)]
+        total = sum(parts[1:], start=parts[0])
+        return total * 2, xp.sum(total * parts[3], axis=(1, 4, 6))
+
+    graph = numr.capture(f, x)
+    graph.launch()
+    for got, expected in zip(graph.outputs, f(x), strict=True):
+        assert same(got, expected)

@@ -1,32 +1,26 @@
-"""Kernels of fused computations, run by the host's compiler, against their operations by themselves: equal bit for bit."""
+"""Kernels of fused computations, run by the host's compiler, against their operations one by one: equal bit for bit."""
 
 from __future__ import annotations
 
-import ctypes
-import struct
 from typing import Any
 
 import numpy as np
 import pytest
 
 from numr import dtypes as dt
-from numr.codegen import cuda
 from numr.ir import ops
 from numr.ir.fused import Computation, Source, Step
-from numr.ir.ops import Signature
+from numr.ir.ops import Reduction, Signature
 from numr.runtime.cuda import texts
-from numr.runtime.cuda.fused import texts_of
-from numr.runtime.cuda.geometry import geometry
-from tests.unit.cuda_on_host import COMPILER, compiled
+from numr.runtime.cuda.folding import Fold
+from numr.runtime.cuda.fused import Fused, texts_of
+from numr.runtime.cuda.fused_reductions import FusedReduction
+from numr.runtime.cuda.reductions import reduce_into, reduced_shape
+from tests.unit.cuda_on_host import COMPILER, HostArray, HostContext, on_host
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no C++ compiler")
 
 Array = np.ndarray[Any, Any]
-
-_SHIM = """
-#define __align__(n) alignas(n)
-#define __umulhi(a, b) (unsigned)(((unsigned long long)(a) * (b)) >> 32)
-"""
 
 F32, F64, I32, BOOL = dt.float32, dt.float64, dt.int32, dt.bool_
 
@@ -41,6 +35,8 @@ MIXED = Computation(
     ),
     (4, 5, 6),
 )
+#: The first of these results alone.
+SINGLE = Computation(MIXED.sources, MIXED.steps[:2], (4,))
 #: Complex numbers, and a real number made of them.
 COMPLEX = Computation(
     (Source(dt.complex64, True), Source(dt.complex64, False)),
@@ -52,58 +48,9 @@ COMPLEX = Computation(
 )
 
 
-def launch(computation: Computation, operands: list[Any], results: list[Array]) -> str:
-    """Run the kernel that a device would run, thread after thread; its variant."""
-    shape = results[-1].shape
-    printer = texts_of(computation)
-    arrays = [x for x in operands if isinstance(x, np.ndarray)]
-    views = [np.broadcast_to(x, shape) for x in arrays]
-    aligned = all(x.ctypes.data % 16 == 0 for x in (*arrays, *results))
-    plan = geometry(
-        shape,
-        tuple(x.strides for x in (*views, *results)),
-        tuple(x.itemsize for x in (*views, *results)),
-        printer.vector,
-        printer.unroll,
-        aligned,
-    )
-    kind, *parameters = plan.variant
-    assert kind == "rows"
-    text = printer.rows(*parameters)
-    # The instructions for float16 are the host's own.
-    text = text.replace(cuda.PRELUDE, _SHIM)
-    has_dims = bool(parameters[2]) or "s" in str(parameters[1])
-    given: list[str] = []
-    for i, x in enumerate(operands):
-        memory = texts.memory_type(computation.sources[i].dtype)
-        given.append(
-            f"*({memory}*)slots[{i}]" if not isinstance(x, np.ndarray) else f"({memory}*)slots[{i}]"
-        )
-    for k, x in enumerate(results, len(operands)):
-        given.append(f"({texts.memory_type(x.dtype)}*)slots[{k}]")
-    given += [f"{number}ll" for number in plan.numbers]
-    if has_dims:
-        given.append("*(numr_dims*)dims")
-    across, down = plan.block
-    text += (
-        'extern "C" void run(void** slots, void* dims) {\n'
-        f"    blockDim.x = {across}; blockDim.y = {down}; gridDim.x = {plan.grid};\n"
-        f"    for (unsigned b = 0; b < {plan.grid}u; ++b)\n"
-        f"    for (unsigned y = 0; y < {down}u; ++y)\n"
-        f"    for (unsigned x = 0; x < {across}u; ++x) {{\n"
-        "        blockIdx.x = b; threadIdx.x = x; threadIdx.y = y;\n"
-        f"        numr_kernel({', '.join(given)});\n    }}\n}}\n"
-    )
-    library = compiled(text)
-    held: list[Any] = []
-    slots = (ctypes.c_void_p * (len(operands) + len(results)))()
-    for i, x in enumerate([*operands, *results]):
-        if not isinstance(x, np.ndarray):
-            x = np.asarray(x, computation.sources[i].dtype)
-        held.append(x)
-        slots[i] = x.ctypes.data
-    library.run(slots, ctypes.create_string_buffer(plan.dims, max(len(plan.dims), 8)))
-    return "".join(map(str, plan.variant))
+@pytest.fixture(scope="module")
+def context():
+    return HostContext()
 
 
 def numbers(*shape: int, dtype: Any = F32, seed: int = 0) -> Array:
@@ -111,69 +58,95 @@ def numbers(*shape: int, dtype: Any = F32, seed: int = 0) -> Array:
     return values.astype(dtype)
 
 
-def mixed(x: Array, y: Array, s: float) -> list[Array]:
-    """What ``MIXED`` means, by NumPy."""
-    total = x * np.float32(s) + y.astype(F32)
+def mixed(x: Array, y: Array) -> list[Array]:
+    """What ``MIXED`` means for 1.7, by NumPy."""
+    total = x * np.float32(1.7) + y.astype(F32)
     return [total, x > y.astype(F32), total.astype(F64)]
 
 
-def check_mixed(x: Array, y: Array, results: list[Array]) -> str:
-    variant = launch(MIXED, [x, y, 1.7], results)
-    for got, expected in zip(results, mixed(x, y, 1.7), strict=True):
-        assert np.array_equal(got, np.broadcast_to(expected, got.shape))
-    return variant
-
-
-def new(*shape: int, start: int = 0) -> list[Array]:
+def new(*shape: int, start: int = 0) -> list[HostArray]:
     """Results for ``MIXED``, which start some elements into their memory."""
-    size = int(np.prod(shape))
-    return [np.zeros(size + start, t)[start:].reshape(shape) for t in (F32, BOOL, F64)]
+    return [on_host(np.zeros(shape, t), start) for t in (F32, BOOL, F64)]
 
 
+def check_mixed(context, x: HostArray, y: HostArray, results: list[HostArray]) -> str:
+    """Compute ``MIXED``; the kind of the kernel that did."""
+    kernels = Fused(MIXED)
+    kernels(context, [x, y, 1.7], results)
+    for got, expected in zip(results, mixed(x.array, y.array), strict=True):
+        assert np.array_equal(got.array, np.broadcast_to(expected, got.shape))
+    (variant,) = kernels._kernels
+    return "".join(map(str, variant))
+
+
+def view(array: Array, part: Any) -> HostArray:
+    """A view of a copy in aligned memory."""
+    return HostArray(on_host(array).array[part])
+
+
+# ------------------------------------------------------------------- elementwise
 @pytest.mark.parametrize("size", [1, 7, 256, 1024, 5000])
-def test_several_results_in_vectors(size):
-    variant = check_mixed(numbers(size), numbers(size, dtype=I32, seed=1), new(size))
-    assert variant == "rowsTrueccccc0False"
+def test_several_results_in_vectors(context, size):
+    x, y = on_host(numbers(size)), on_host(numbers(size, dtype=I32, seed=1))
+    assert check_mixed(context, x, y, new(size)) == "rowsTrueccccc0False"
 
 
-def test_unaligned_memory():
-    x, y = numbers(1001)[1:], numbers(1001, dtype=I32, seed=1)[1:]
-    assert check_mixed(x, y, new(1000, start=1)) == "rowsFalseccccc0False"
+def test_unaligned_memory(context):
+    x, y = on_host(numbers(1000), 1), on_host(numbers(1000, dtype=I32, seed=1), 1)
+    assert check_mixed(context, x, y, new(1000, start=1)) == "rowsFalseccccc0False"
 
 
-def test_broadcast_and_strided_operands():
-    x, y = numbers(30, 1), numbers(40, dtype=I32, seed=1)
-    assert "0" in check_mixed(x, y, new(30, 40))
-    check_mixed(numbers(30, 80)[:, ::2], numbers(30, 40, dtype=I32)[::-1], new(30, 40))
-    check_mixed(numbers(30, 40)[::-1, ::-1], numbers(1, 1, dtype=I32), new(30, 40))
-    check_mixed(numbers(3, 1, 5, 1), numbers(4, 1, 6, dtype=I32), new(3, 4, 5, 6))
+def test_broadcast_and_strided_operands(context):
+    x, y = on_host(numbers(30, 1)), on_host(numbers(40, dtype=I32, seed=1))
+    assert "0" in check_mixed(context, x, y, new(30, 40))
+    whole = on_host(numbers(30, 40, dtype=I32))
+    check_mixed(context, view(numbers(30, 80), np.s_[:, ::2]), whole, new(30, 40))
+    one = on_host(numbers(1, 1, dtype=I32))
+    check_mixed(context, view(numbers(30, 40), np.s_[::-1, ::-1]), one, new(30, 40))
+    x, y = on_host(numbers(3, 1, 5, 1)), on_host(numbers(4, 1, 6, dtype=I32))
+    check_mixed(context, x, y, new(3, 4, 5, 6))
 
 
-def test_results_in_views():
-    results = [x[::2, 1::3] for x in new(20, 31)]
-    check_mixed(numbers(10, 10), numbers(10, 10, dtype=I32), results)
+def test_results_in_views(context):
+    results = [HostArray(r.array[::2, 1::3]) for r in new(20, 31)]
+    x, y = on_host(numbers(10, 10)), on_host(numbers(10, 10, dtype=I32))
+    check_mixed(context, x, y, results)
 
 
-def test_a_result_may_be_an_operand():
-    x, y = numbers(500), numbers(500, dtype=I32, seed=1)
-    expected = mixed(x, y, 1.7)
+def test_one_result_in_tiles(context):
+    x, y = HostArray(on_host(numbers(70, 40)).array.T), on_host(numbers(40, 70, dtype=I32))
+    out = on_host(np.zeros((40, 70), F32))
+    kernels = Fused(SINGLE)
+    kernels(context, [x, y, 1.7], [out])
+    assert np.array_equal(out.array, mixed(x.array, y.array)[0])
+    assert [variant[0] for variant in kernels._kernels] == ["tiles"]
+
+
+def test_a_result_may_be_an_operand(context):
+    x, y = numbers(500), on_host(numbers(500, dtype=I32, seed=1))
     results = new(500)
-    results[0][...] = x
-    launch(MIXED, [results[0], y, 1.7], results)
-    for got, exact in zip(results, expected, strict=True):
-        assert np.array_equal(got, exact)
+    results[0].array[...] = x
+    Fused(MIXED)(context, [results[0], y, 1.7], results)
+    for got, expected in zip(results, mixed(x, y.array), strict=True):
+        assert np.array_equal(got.array, expected)
 
 
-def test_complex_numbers_and_scalars():
+def test_complex_numbers_and_scalars(context):
     x = (numbers(300) + 1j * numbers(300, seed=1)).astype(np.complex64)
-    results = [np.zeros(300, np.complex64), np.zeros(300, F32)]
-    launch(COMPLEX, [x, 2 - 3j], results)
+    results = [on_host(np.zeros(300, np.complex64)), on_host(np.zeros(300, F32))]
+    Fused(COMPLEX)(context, [on_host(x), 2 - 3j], results)
     s = np.complex64(2 - 3j)
     real = x.real * s.real - x.imag * s.imag
     imag = x.real * s.imag + x.imag * s.real
-    assert np.array_equal(results[0].real, real)
-    assert np.array_equal(results[0].imag, imag)
-    assert np.array_equal(results[1], real)
+    assert np.array_equal(results[0].array.real, real)
+    assert np.array_equal(results[0].array.imag, imag)
+    assert np.array_equal(results[1].array, real)
+
+
+def test_nothing_to_compute(context):
+    before = context.launches
+    Fused(MIXED)(context, [on_host(numbers(0)), on_host(numbers(0, dtype=I32)), 1.7], new(0))
+    assert context.launches == before
 
 
 def test_long_computations_hold_fewer_elements():
@@ -183,4 +156,57 @@ def test_long_computations_hold_fewer_elements():
     steps = tuple(Step(ops.SIN, both, (i,)) for i in range(41))
     long = texts_of(Computation((x,), steps, (41,)))
     assert long.vector * long.unroll < short.vector * short.unroll
-    assert struct.calcsize("d") * short.vector == texts.VECTOR
+    assert short.vector * F64.itemsize == texts.VECTOR
+
+
+# --------------------------------------------------------------------- reductions
+#: Shapes and axes for each kind of kernel: few vectors, a warp, a block, several blocks, and columns.
+PLACES = {
+    "few": ((37, 24), (1,)),
+    "few, odd": ((37, 23), (1,)),
+    "warps": ((5, 700), (1,)),
+    "blocks": ((2, 5000), (1,)),
+    "all": ((70, 400), (0, 1)),
+    "columns": ((90, 48), (0,)),
+    "columns, odd": ((90, 47), (0,)),
+    "middle": ((6, 40, 20), (1,)),
+    "outer": ((6, 5, 32), (0, 2)),
+}
+
+
+@pytest.mark.parametrize("kind", [Reduction.SUM, Reduction.MAX])
+@pytest.mark.parametrize("place", PLACES)
+def test_reductions_add_as_those_of_an_array(context, place, kind):
+    shape, axes = PLACES[place]
+    reduction = FusedReduction(SINGLE, Fold(kind, F32, F32))
+    plain = Fold(kind, F32, F32)
+    flat = on_host(numbers(*shape))
+    operands = [
+        (flat, on_host(numbers(*shape, dtype=I32, seed=1))),
+        (flat, on_host(numbers(*shape[:-1], 1, dtype=I32, seed=1))),
+        (flat, on_host(numbers(shape[-1], dtype=I32, seed=1))),
+        (HostArray(flat.array[..., ::-1]), on_host(numbers(1, dtype=I32))),
+        (HostArray(on_host(numbers(*shape[::-1])).array.T), on_host(numbers(1, dtype=I32))),
+    ]
+    for x, y in operands:
+        computed = on_host(np.zeros(shape, F32))
+        Fused(SINGLE)(context, [x, y, 1.7], [computed])
+        expected, got = (on_host(np.zeros(reduced_shape(shape, axes, False), F32)) for _ in "eg")
+        reduce_into(context, plain, computed, axes, expected)
+        assert reduction.into(context, [x, y, 1.7], shape, axes, got)
+        assert np.array_equal(got.array, expected.array)
+        assert expected.array.any()
+
+
+def test_reductions_of_other_dtypes(context):
+    """Whether all ``x > y``, with vectors of sixteen results from operands of four bytes."""
+    computation = Computation(
+        MIXED.sources[:2], (Step(ops.GREATER, Signature(F32, BOOL), (0, 1)),), (2,)
+    )
+    reduction = FusedReduction(computation, Fold(Reduction.ANY, BOOL, BOOL))
+    x, y = numbers(64, 96), numbers(64, 96, dtype=I32, seed=1)
+    x[::3] = -1000
+    out = on_host(np.zeros(64, BOOL))
+    assert reduction.into(context, [on_host(x), on_host(y)], (64, 96), (1,), out)
+    assert np.array_equal(out.array, (x > y.astype(F32)).any(axis=1))
+    assert not out.array.all()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numr.runtime.cuda.context import DeviceContext
     from numr.runtime.cuda.folding import Fold
 
-__all__ = ["FusedReduction"]
+__all__ = ["FusedReduction", "way_through"]
 
 Array = Any
 
@@ -37,7 +37,7 @@ _REMEMBERED: Final = 256
 _ARGUMENTS: Final = 4000
 
 
-class _Way(NamedTuple):
+class Way(NamedTuple):
     """How operands are walked through beside the places of a C-contiguous array.
 
     Parameters
@@ -130,7 +130,7 @@ class FusedReduction:
         contiguous = contiguous_strides(shape)
         plan = plan_for(shape, tuple(n * itemsize for n in contiguous), axes, itemsize, True)
         vector = vector_of(self.fold, plan)
-        way, dims = _way(shape, strides, self._itemsizes, contiguous, vector, aligned)
+        way, dims = way_through(shape, strides, self._itemsizes, contiguous, vector, aligned)
         dims = plan.dims + dims
         if 16 * (len(self.computation.sources) + 7) + len(dims) > _ARGUMENTS:
             return None
@@ -148,7 +148,7 @@ class FusedReduction:
         return plan, kernel, dims
 
     # ------------------------------------------------------------------- texts
-    def text(self, plan: Plan, way: _Way) -> str:
+    def text(self, plan: Plan, way: Way) -> str:
         """The text of the kernel for a plan and a way."""
         code = self._code
         if code is None:
@@ -188,14 +188,14 @@ class FusedReduction:
         reading = Reading(
             parameters,
             "long long",
-            texts.dims_type(way.rank, walked, walked, "numr_given"),
-            "numr_given given; ",
+            texts.dims_type(way.rank, walked, walked, "numr_operands"),
+            "numr_operands given; ",
             start,
             next((most for size, most in _UNROLL if code.size <= size), 1),
         )
         return text_of(self.fold, plan, reading)
 
-    def _elements(self, way: _Way, vector: int, code: cuda.Code) -> str:
+    def _elements(self, way: Way, vector: int, code: cuda.Code) -> str:
         """Statements that compute ``made``, the element or vector at a place of the array."""
         sources = self.computation.sources
         walked = sum(kind in "0cs" for kind in way.classes)
@@ -239,14 +239,14 @@ class FusedReduction:
         return "".join(f"        {line}\n" for line in lines) + body
 
 
-def _way(
+def way_through(
     shape: tuple[int, ...],
     strides: tuple[tuple[int, ...], ...],
     itemsizes: tuple[int, ...],
     contiguous: tuple[int, ...],
     vector: int,
     aligned: bool,
-) -> tuple[_Way, bytes]:
+) -> tuple[Way, bytes]:
     """The way through operands, and the argument for it; strides are in bytes, ``contiguous`` ones in elements."""
     classes = []
     walked = []
@@ -269,7 +269,7 @@ def _way(
         for step, (_, itemsize) in zip(inner, walked, strict=True)
     )
     rank = texts.rank_for(len(lengths)) if walked else 0
-    way = _Way(
+    way = Way(
         "".join(next(kinds) if kind == "w" else kind for kind in classes),
         rank,
         not walked or lengths[-1] % vector == 0,
