@@ -507,3 +507,11 @@ def test_a_missing_suite_is_an_error_or_said_in_capitals(tmp_path, monkeypatch, 
     printed = capsys.readouterr().out
     assert "CONFORMANCE DID NOT RUN" in printed
     assert suite.SUITE_VARIABLE in printed
+
+
+def test_libraries_are_loaded_in_a_process_of_its_own(monkeypatch):
+    monkeypatch.delenv("NUMR_CACHE_DIR", raising=False)
+    suite.load_libraries("numr.cpu", os.environ)
+    with pytest.raises(suite.SuiteError, match=r"no_such_module: a first call"):
+        suite.load_libraries("no_such_module", os.environ)
+    assert "NUMR_CACHE_DIR" not in os.environ
