@@ -147,7 +147,7 @@ def convert(x: Operand, source: DType, target: DType) -> Operand:
         return Complex(real, ex.const(0.0, real.type))
     scalar = scalar_of(target)
     if target.kind == "b":
-        return x if source.kind == "b" else ~ex.eq(x, 0)
+        return x if source.kind == "b" else ~ex.eq(ex.cast(x, F32) if x.type is F16 else x, 0)
     if source.kind == "f":
         if target.kind in "iu":
             return _float_to_integer(ex.cast(x, F32) if x.type is F16 else x, target)

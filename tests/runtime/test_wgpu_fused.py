@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from numr import dtypes as dt
+from numr.errors import DTypeError
 from numr.ir import ops
 from numr.ir.fused import Computation, Source, Step
 from numr.ir.ops import Reduction, Signature
 from numr.layout import Layout
 from numr.runtime.client import RuntimeClient
+from numr.runtime.wgpu import WgpuClient
 from tests.runtime.wgpu_support import kernels_of, require_adapter, variant
 
 pytestmark = pytest.mark.wgpu
@@ -82,6 +84,7 @@ def upload(client, array):
 
 
 # ------------------------------------------------------------------ operations
+ALL = list(dt.ALL_DTYPES)
 #: Integers of 16 bits are computed with like those of 8 bits.
 DTYPES = [dtype for dtype in dt.ALL_DTYPES if dtype not in (dt.int16, dt.uint16)]
 
@@ -114,6 +117,87 @@ def _result(op, dtype):
     if op.result is ops.Result.BOOL:
         return dt.bool_
     return dt.real_of(dtype) if op.result is ops.Result.REAL else dtype
+
+
+def steps_of(dtypes, *calls):
+    """A computation on arrays whose results are all that it computes; each call names an operation or a dtype."""
+    sources = tuple(Source(dtype, is_array=True) for dtype in dtypes)
+    known, steps = list(dtypes), []
+    for what, *arguments in calls:
+        if isinstance(what, ops.Op):
+            signature = what.signature(tuple(known[i] for i in arguments), WgpuClient.defaults)
+        else:
+            signature, what = Signature(known[arguments[0]], what), None
+        steps.append(Step(what, signature, tuple(arguments)))
+        known.append(signature.result)
+    return Computation(sources, tuple(steps), tuple(range(len(dtypes), len(known))))
+
+
+#: What compilers, or the expressions themselves, made something else of once operations followed each other.
+SIMPLIFIED = {
+    "signs of widened integers": (
+        [dt.int32],
+        (dt.int64, 0),
+        (ops.LOG, 1),
+        (dt.float64, 1),
+        (ops.SIGN, 3),
+    ),
+    "what is equal by other names": ([dt.complex64], (ops.DIVIDE, 0, 0), (ops.MULTIPLY, 0, 0)),
+    "differences of itself": ([F32], (ops.SUBTRACT, 0, 0), (ops.NEGATIVE, 0), (ops.ADD, 0, 2)),
+    "parts that are zero": (
+        [dt.int8, F32],
+        (ops.IMAG, 0),
+        (ops.FLOOR_DIVIDE, 1, 2),
+        (dt.float16, 2),
+    ),
+    "real numbers as complex ones": (
+        [dt.float16, dt.complex64],
+        (dt.complex128, 0),
+        (ops.DIVIDE, 2, 1),
+        (ops.MULTIPLY, 2, 1),
+    ),
+    "answers that are known": (
+        [dt.int16],
+        (ops.ISNAN, 0),
+        (F32, 1),
+        (ops.NEGATIVE, 2),
+        (ops.ADD, 2, 3),
+    ),
+    "half floats as booleans": ([dt.float16], (ops.ADD, 0, 0), (dt.bool_, 1), (dt.int8, 1)),
+    "booleans as numbers": ([F32], (ops.LESS, 0, 0), (F32, 1), (ops.NEGATIVE, 2), (ops.ADD, 3, 2)),
+}
+
+
+@pytest.mark.parametrize("name", SIMPLIFIED)
+def test_nothing_is_simplified(client, name):
+    dtypes, *calls = SIMPLIFIED[name]
+    operands = [upload(client, numbers(dtype, (200,), i)) for i, dtype in enumerate(dtypes)]
+    check(client, steps_of(dtypes, *calls), operands, (200,))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_computations(client, seed):
+    rng = np.random.default_rng(seed)
+    dtypes = [ALL[i] for i in rng.integers(len(ALL), size=int(rng.integers(1, 4)))]
+    known, calls = list(dtypes), []
+    while len(calls) < 7:
+        what = list(ops.OPS.values())[rng.integers(len(ops.OPS))]
+        if rng.random() < 0.25:
+            what = ALL[rng.integers(len(ALL))]
+        count = what.arity if isinstance(what, ops.Op) else 1
+        arguments = [int(i) for i in rng.integers(max(0, len(known) - 5), len(known), count)]
+        try:
+            calls.append((what, *arguments))
+            computation = steps_of(dtypes, *calls)
+        except DTypeError:
+            calls.pop()
+            continue
+        if isinstance(what, np.dtype) and known[arguments[0]].kind == "c" and what.kind not in "bc":
+            calls.pop()
+            continue
+        known.append(computation.dtype(len(known)))
+    operands = [upload(client, numbers(dtype, (99,), i)) for i, dtype in enumerate(dtypes)]
+    check(client, steps_of(dtypes, *calls), operands, (99,))
 
 
 # ---------------------------------------------------------------------- layouts

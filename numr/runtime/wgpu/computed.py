@@ -16,7 +16,7 @@ from numr.runtime.storage import DeviceArray
 from numr.runtime.wgpu import grouping, scalars, texts
 from numr.runtime.wgpu.elementwise import express
 from numr.runtime.wgpu.folding import Fold
-from numr.runtime.wgpu.formulas import Code
+from numr.runtime.wgpu.formulas import ZERO, Code
 from numr.runtime.wgpu.grouping import Grouping
 from numr.runtime.wgpu.lines import WIDTH
 from numr.runtime.wgpu.loading import Elements, Loads
@@ -107,7 +107,7 @@ def code_of(computation: Computation, first: int) -> Code:
     """The function of a computation whose result is reduced."""
 
     def formulas(*operands: Operand) -> list[Operand]:
-        return expressions(computation, operands, express)
+        return expressions(computation, operands, express, ZERO)
 
     dtypes = computation.result_dtypes
     return Code(computation.sources, dtypes, formulas, first=first, opaque=True)

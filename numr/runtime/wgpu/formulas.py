@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from numr.codegen import expr as ex
 from numr.codegen import wgsl
 from numr.codegen.elementwise import Operand, operand
-from numr.codegen.expr import Expr
+from numr.codegen.expr import U32, Expr
 from numr.dtypes import DType
 from numr.runtime.wgpu import scalars, texts, vectors
 from numr.runtime.wgpu.grouping import SIDE_BY_SIDE
@@ -16,10 +16,13 @@ from numr.runtime.wgpu.pipelines import StorageBuffer
 from numr.runtime.wgpu.texts import Parameters, Walk
 from numr.runtime.wgpu.vectors import WIDTH
 
-__all__ = ["Code", "Formulas"]
+__all__ = ["ZERO", "Code", "Formulas"]
 
 #: Makes the expressions of the results from those of the operands.
 Formulas: TypeAlias = Callable[..., Sequence[Operand]]
+
+#: A 0 that compilers do not know.
+ZERO: Final = ex.var("params.zero", U32)
 
 _RESULTS: Final = "Results"
 

@@ -18,6 +18,7 @@ from numr.runtime.device import Device
 from numr.runtime.storage import DeviceArray
 from numr.runtime.wgpu.elementwise import express
 from numr.runtime.wgpu.families import Families
+from numr.runtime.wgpu.formulas import ZERO
 from numr.runtime.wgpu.pointwise import Pointwise
 
 __all__ = ["Fusion"]
@@ -43,7 +44,7 @@ class Fused:
 
     def __init__(self, client: Families, computation: Computation) -> None:
         def formulas(*operands: Operand) -> list[Operand]:
-            return expressions(computation, operands, express)
+            return expressions(computation, operands, express, ZERO)
 
         self._client = client
         self._kernels = Pointwise(
