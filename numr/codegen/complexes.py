@@ -113,7 +113,9 @@ def divide(x: Complex, y: Complex) -> Complex:
     difference = x_exponent - y_exponent
     difference = ex.select(difference > limit, ex.const(limit, f.signed), difference)
     difference = ex.select(difference < -limit, ex.const(-limit, f.signed), difference)
-    result = _times_power(f, Complex((a * c + b * d) / norm, (b * c - a * d) / norm), difference)
+    re = ex.rounded_quotient(a * c + b * d, norm)
+    im = ex.rounded_quotient(b * c - a * d, norm)
+    result = _times_power(f, Complex(re, im), difference)
 
     def corner(value: Expr) -> Expr:
         return copysign(ex.select(is_inf(value), one, zero), value)
@@ -143,7 +145,7 @@ def sign(z: Complex) -> Complex:
     f = format_of(z.re)
     scaled, _ = normalised(f, z)
     modulus = absolute(scaled)
-    result = Complex(scaled.re / modulus, scaled.im / modulus)
+    result = Complex(*(ex.rounded_quotient(part, modulus) for part in scaled))
     zero = f.number(0.0)
     result = choose(ex.eq(z.re, 0.0) & ex.eq(z.im, 0.0), Complex(zero, zero), result)
     return choose(has_nan(z), Complex(f.nan, f.nan), result)
@@ -193,8 +195,9 @@ def exp(z: Complex, low: Complex | None = None) -> Complex:
     result = _exp_times(f, a, cosine, sine, low=low.re if low else None)
     result = choose(is_nan(a), Complex(f.nan, f.nan), result)
     flat, turning = ex.eq(b, 0.0), is_finite(b)
-    result = Complex(result.re, ex.select(flat, b, result.im))
     zero = f.number(0.0)
+    # Not b itself: where subnormal numbers count as zero it may be one.
+    result = Complex(result.re, ex.select(flat, copysign(zero, b), result.im))
     endless = choose(a < 0.0, Complex(zero, zero), Complex(f.inf, f.nan))
     return choose(is_inf(a) & ~turning, endless, result)
 

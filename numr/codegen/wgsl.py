@@ -1,7 +1,8 @@
 """Expressions as WGSL.
 
 What the text looks like is decided by what shader compilers get wrong. Constants are bit patterns; ``!=`` on floats
-would be false for NaN; some conversions between 32 and 64 bits extend the wrong way; quotients by zero are the dividend.
+would be false for NaN; some conversions between 32 and 64 bits extend the wrong way; integer quotients by zero are the
+dividend; quotients and roots of f32 are not exactly rounded (see :mod:`numr.codegen.wgsl_rounding`).
 And compilers simplify floating-point arithmetic as if it were that of real numbers (``(x + y) - x`` becomes ``y``), so
 every intermediate number that arithmetic is done with passes through a function that it cannot see through: exclusive
 or with a zero that is given at run time.
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from numr.codegen.expr import Expr, Scalar, constant_value
+from numr.codegen.expr import ROUNDED, Expr, Scalar, constant_value
 from numr.codegen.schedule import BracedSchedule
 
 __all__ = ["Code", "barrier", "code", "constant", "prelude", "type_name"]
@@ -99,7 +100,7 @@ def type_name(type: Scalar) -> str:
 
 
 def prelude(types: Iterable[str], zero: str) -> str:
-    """The functions that the text of expressions calls.
+    """The functions that the text of expressions calls, but for ``wgsl_rounding.rounding``.
 
     Parameters
     ----------
@@ -156,7 +157,7 @@ def code(
         What to compute.
     variables : mapping of str to str, optional
         WGSL expressions of the variables; by default a variable is its own name. They are written wherever the
-        variable occurs, so names or parenthesised text.
+        variable occurs, so names or parenthesised text. One of f16 may have the type f32.
     indent : str
         What each statement starts with.
     prefix : str
@@ -251,7 +252,9 @@ class _Printer(BracedSchedule):
         op, args = node.op, node.args
         if op == "var":
             name = str(node.value)
-            return self.variables.get(name, name)
+            text = self.variables.get(name, name)
+            # The variable itself may be of type f32.
+            return f"f16({text})" if node.type.name == "f16" else text
         if op == "const":
             return constant(node)
         special = _SPECIAL.get(op)
@@ -263,11 +266,16 @@ class _Printer(BracedSchedule):
             operands = [self._opaque(arg) for arg in args]
         if node.type.name == "f64" and op in _REPLACED_F64:
             return f"{_REPLACED_F64[op]}({operands[0]})"
+        if node.type.name == "f32" and op == "sqrt" and node.value == ROUNDED:
+            return f"rooted({operands[0]})"
         if op in _CALLS:
             return f"{_CALLS[op]}({operands[0]})"
         if op in ("sub", "div") and node.type.kind == "f" and self.is_same(*args):
             # Neither x - x nor x / x is a constant.
             operands[1] = self._barrier(args[1], self.text[args[1]])
+        if node.type.name == "f32" and op == "div":
+            function = "divided" if node.value == ROUNDED else "about"
+            return f"{function}({operands[0]}, {operands[1]})"
         return f"({operands[0]} {_INFIX[op]} {operands[1]})"
 
     def _quotient(self, node: Expr) -> str:
@@ -319,6 +327,10 @@ class _Printer(BracedSchedule):
 
     def _cast(self, node: Expr) -> str:
         value, source, target = self.text[node.args[0]], node.args[0].type, node.type
+        if source.name == "f16" and node.args[0].op == "var":
+            # Not by way of f16, which on some devices loses the sign of NaN.
+            name = str(node.args[0].value)
+            value = self.variables.get(name, name)
         if target.kind == "b":
             zero = "0.0" if source.kind == "f" else "0"
             suffix = {"f16": "h", "f32": "f", "f64": "lf"}.get(source.name)

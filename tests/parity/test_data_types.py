@@ -13,7 +13,7 @@ import pytest
 
 from numr import dtypes as dt
 from numr.errors import DTypeError, RuntimeUnavailable, UnsupportedDType
-from tests.parity import samples, support
+from tests.parity import flushing, samples, support
 from tests.parity.support import (
     Array,
     assert_same,
@@ -119,13 +119,26 @@ def test_astype(xp: ModuleType, source: np.dtype[Any], target: np.dtype[Any]) ->
     correct = np.empty(int(defined.sum()), target)
     correct[:] = [value for value in expected if value is not None]
     kept = values[defined]
+    # Conversions are arithmetic: some devices have no subnormal numbers in it.
+    flushed = correct
+    if source.kind in "fc" and flushing.flushes(xp, source):
+        zeros = flushing.without_subnormals(kept)
+        with np.errstate(all="ignore"):
+            flushed = np.where(zeros == kept, correct, zeros.astype(target))
+    if target.kind in "fc" and flushing.flushes(xp, target):
+        flushed = flushing.without_subnormals(flushed)
+
+    def right(got: Any) -> Any:
+        return flushing.chosen(got.to_numpy().reshape(-1), correct[: got.size], flushed[: got.size])
+
     for name, x in layouts(xp, kept):
-        assert_same(xp.astype(x, target), correct, name)
+        got = xp.astype(x, target)
+        assert_same(got, right(got), name)
         assert_same(x, kept, name)
     matrix = kept[: len(kept) // 2 * 2].reshape(2, -1)
     for name, x in layouts(xp, matrix):
         got = xp.astype(x, target, copy=False)
-        assert_same(got, correct[: matrix.size].reshape(2, -1), name)
+        assert_same(got, right(got).reshape(2, -1), name)
         assert (got is x) == (source == target)
     for shape in ((), (0,), (2, 0)):
         x = tensor(xp, np.ones(shape, source))

@@ -22,6 +22,9 @@ _LIBM = (1, 4, 4, 4, 4)
 _LIBM_REAL = (1, 4, 4, None, None)
 _EXACT_REAL = (0, 0, 0, None, None)
 
+#: These hold on all devices but for numbers below the smallest normal one, where a device has none in its arithmetic:
+#: ``flushing`` finds out and says what is right then.
+#:
 #: Largest error in units in the last place, by function, for (float16, float32, float64, complex64, complex128);
 #: None outside the function's domain. Complex errors are relative to the modulus of the result: one unit is the
 #: spacing of the components' dtype at 1 times the modulus.
@@ -118,10 +121,26 @@ def to_mp(value: Any) -> Any:
     return value if isinstance(value, mpf | mpc) else mpf(value)
 
 
-def error(got: float | complex, exact: Any, dtype: np.dtype[Any], at: float = 0.0) -> float:
+def error(
+    got: float | complex,
+    exact: Any,
+    dtype: np.dtype[Any],
+    at: float = 0.0,
+    *,
+    zero_below: float = 0.0,
+) -> float:
     """How far a computed number is from the exact one, in units in the last place of its dtype.
 
-    ``at`` is a number whose last place counts where it is larger than the result.
+    Parameters
+    ----------
+    got, exact : number
+        What was computed, and what is right.
+    dtype : dtype
+        The dtype of the result.
+    at : float
+        A number whose last place counts where it is larger than the result.
+    zero_below : float
+        For results, or components, below this a zero is right too, as on devices without subnormal numbers.
     """
     if isinstance(exact, float) and not math.isfinite(exact):
         same = math.isnan(got.real) if math.isnan(exact) else got == exact
@@ -130,7 +149,8 @@ def error(got: float | complex, exact: Any, dtype: np.dtype[Any], at: float = 0.
         return 0.0
     exact = to_mp(exact)
     if dtype.kind != "c":
-        return _distance(got.real, exact, spacing(max(abs(exact), mpf(at)), dtype), dtype)
+        unit = spacing(max(abs(exact), mpf(at)), dtype)
+        return _distance(got.real, exact, unit, dtype, zero_below)
     parts = dt.real_of(dtype)
     with mp.workprec(160):
         modulus = abs(exact)
@@ -141,13 +161,16 @@ def error(got: float | complex, exact: Any, dtype: np.dtype[Any], at: float = 0.
         return 0.0
     unit = max(modulus * mpf(float(np.finfo(parts).eps)), spacing(0, parts))
     return math.hypot(
-        _distance(got.real, exact.real, unit, parts), _distance(got.imag, exact.imag, unit, parts)
+        _distance(got.real, exact.real, unit, parts, zero_below),
+        _distance(got.imag, exact.imag, unit, parts, zero_below),
     )
 
 
-def _distance(got: float, exact: Any, unit: mpf, dtype: np.dtype[Any]) -> float:
+def _distance(got: float, exact: Any, unit: mpf, dtype: np.dtype[Any], zero_below: float) -> float:
     if math.isnan(got):
         return math.inf
+    if got == 0 and abs(exact) < zero_below:
+        return 0.0
     with mp.workprec(2400):
         if math.isinf(got):
             if got * exact < 0:

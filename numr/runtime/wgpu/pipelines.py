@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from numr.codegen.wgsl_rounding import rounding
 from numr.errors import BackendLimitation
 
 if TYPE_CHECKING:
@@ -149,6 +150,7 @@ class Pipelines:
             )
             lines.append(f"@group(0) @binding({count}) var<uniform> params: Params;")
             types.append("uniform")
+        lines.append(rounding(text.body, exact=self._adapter.is_cpu))
         layout = self._layout(tuple(types))
         module = self._gpu.create_shader_module(code="\n".join([*lines, text.body]))
         pipeline = self._gpu.create_compute_pipeline(

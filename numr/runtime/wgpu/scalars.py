@@ -109,7 +109,7 @@ def _value(dtype: DType, words: Sequence[str]) -> str:
     if dtype.kind == "b":
         return f"({words[0]} != 0u)"
     if dtype.name == "float16":
-        return f"f16(bitcast<f32>({words[0]}))"
+        return f"bitcast<f32>({words[0]})"
     type = scalar_of(dtype).name
     if len(words) == 1:
         return words[0] if type == "u32" else f"bitcast<{type}>({words[0]})"

@@ -17,6 +17,7 @@ import numpy as np
 from numr.codegen import wgsl
 from numr.codegen.calls import taken
 from numr.codegen.elementwise import scalar_of
+from numr.codegen.expr import F32
 from numr.dtypes import DType
 from numr.layout.strides import merge_axes
 from numr.runtime.wgpu.pipelines import StorageBuffer
@@ -123,7 +124,12 @@ def unpacked(name: str, dtype: DType, element: str, index: str) -> list[str]:
     if dtype.kind == "b":
         return [f"let {name} = ({value} != 0u);"]
     if dtype.kind == "f":
-        return [f"let {name} = f16(unpack2x16float{value}.x);"]
+        # As f32, with the sign of the bits: devices lose that of NaN when they convert.
+        return [
+            f"let {name}_half = {value};",
+            f"let {name}_size = bitcast<u32>(unpack2x16float({name}_half).x) & 0x7fffffffu;",
+            f"let {name} = bitcast<f32>({name}_size | (({name}_half & 0x8000u) << 16u));",
+        ]
     return [f"let {name} = {value};"]
 
 
@@ -171,8 +177,8 @@ def prelude(types: frozenset[str]) -> str:
 
 
 def scalar_type(dtype: DType) -> str:
-    """The WGSL type that elements, or components of complex ones, have in expressions."""
-    return wgsl.type_name(scalar_of(dtype))
+    """The WGSL type of variables for elements, or components of complex ones: f32 for float16."""
+    return wgsl.type_name(F32 if dtype.name == "float16" else scalar_of(dtype))
 
 
 class Parameters:

@@ -279,10 +279,17 @@ fn toward_one(x: E) -> i32 {
     assert isinstance(logarithm, Expr), "the logarithm of a real number is one"
     code = wgsl.code([logarithm])
     high, low = _LOG2[real.itemsize]
+    # Rounded correctly: the sign of a real number is one.
+    root, ratio = "sqrt(square(product))", "{0} / near_one"
+    if real == np.float32:
+        root, ratio = "rooted(square(product))", "divided({0}, near_one)"
+    parts = ["product"] if dtype.kind == "f" else ["product.x", "product.y"]
+    modulus = "abs(product)" if dtype.kind == "f" else root
+    sign = f"E({', '.join(map(ratio.format, parts))})"
     body += f"""\
-    let near_one = modulus(product);
+    let near_one = {modulus};
     let is_zero = magnitude_bits(near_one) == Bits();
-    if (is_zero) {{ signs[i] = E(); }} else {{ signs[i] = product / near_one; }}
+    if (is_zero) {{ signs[i] = E(); }} else {{ signs[i] = {sign}; }}
 {code.statements}    let whole = R(exponents);
     logarithms[i] = ({code.results[0]} + whole * {low}) + whole * {high};
 """
