@@ -11,7 +11,13 @@ import textwrap
 import numpy as np
 import pytest
 
-from numr.errors import AllocatorFrozen, IndexingError, InvalidHandle, RuntimeUnavailable
+from numr.errors import (
+    AllocatorFrozen,
+    IndexingError,
+    InvalidHandle,
+    RuntimeUnavailable,
+    ShapeError,
+)
 from numr.runtime.cuda import CudaDevice, CudaRuntime, driver
 
 WHY = CudaRuntime.unavailable()
@@ -430,6 +436,15 @@ def test_dlpack_with_jax(xp):
     x = xp.arange(5, dtype=xp.float32)
     assert jax.numpy.from_dlpack(x).tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
     assert xp.from_dlpack(jax.numpy.ones(3)).to_numpy().tolist() == [1.0] * 3
+
+
+@needs_gpu
+def test_a_view_that_the_device_cannot_read_is_refused(xp):
+    x = xp.arange(9, dtype=xp.int8)
+    with pytest.raises(ShapeError, match="1 bytes beyond a multiple of 4"):
+        x[1:].view(xp.int32)
+    assert xp.asarray(x[1:], copy=True).view(xp.int32).shape == (2,)
+    assert x[:8].view(xp.int32).shape == (2,)
 
 
 @needs_gpu

@@ -176,12 +176,21 @@ class CudaClient(Fusion, Graphs, LinalgFamilies, ArrayLibClient):
 
     def bitcast(self, array: Array, dtype: DType) -> Array:
         try:
-            return array.view(dtype)
+            result = array.view(dtype)
         except (ValueError, TypeError) as error:
             raise ShapeError(
                 f"view: an array of shape {array.shape} and dtype {array.dtype} cannot be read as {dtype}: "
                 f"{error} Copy it with contiguous() first, or convert it with astype()."
             ) from None
+        # The device stops at numbers that do not lie at multiples of their size.
+        number = dtype.itemsize // 2 if dtype.kind == "c" else dtype.itemsize
+        if result.size and result.data.ptr % number:
+            raise ShapeError(
+                f"view: the array of shape {array.shape} and dtype {array.dtype} starts {result.data.ptr % number} "
+                f"bytes beyond a multiple of {number}, so that it cannot be read as {dtype}. Copy it with contiguous() "
+                "or asarray(x, copy=True) first."
+            )
+        return result
 
     # ---------------------------------------------------------------- creation
     def full(self, shape: tuple[int, ...], value: Scalar, dtype: DType) -> Array:
