@@ -272,7 +272,7 @@ class _Printer(BracedSchedule):
             return f"{_CALLS[op]}({operands[0]})"
         if op in ("sub", "div") and node.type.kind == "f" and self.is_same(*args):
             # Neither x - x nor x / x is a constant.
-            operands[1] = self._barrier(args[1], self.text[args[1]])
+            operands[1] = self._barrier(args[1], operands[1])
         if node.type.name == "f32" and op == "div":
             function = "divided" if node.value == ROUNDED else "about"
             return f"{function}({operands[0]}, {operands[1]})"
