@@ -122,6 +122,28 @@ def test_one_result_in_tiles(context):
     assert [variant[0] for variant in kernels._kernels] == ["tiles"]
 
 
+@pytest.mark.parametrize(("dtype", "count"), [(F32, 3), (F32, 7), (F64, 6), (F32, 13)])
+def test_tiles_of_many_operands_fit_into_shared_memory(context, dtype, count):
+    both = Signature(dtype, dtype)
+    # The last operand lies as the result does.
+    sources = (Source(dtype, True),) * (count + 1)
+    steps = [Step(ops.ADD, both, (0, 1))]
+    steps += [Step(ops.ADD, both, (count + i, i + 1)) for i in range(1, count)]
+    kernels = Fused(Computation(sources, tuple(steps), (2 * count,)))
+    arrays = [numbers(80, 70, dtype=dtype, seed=i) for i in range(count)]
+    operands = [HostArray(on_host(a).array.T) for a in arrays]
+    last = numbers(70, 80, dtype=dtype, seed=99)
+    out = on_host(np.zeros((70, 80), dtype))
+    kernels(context, [*operands, on_host(last)], [out])
+    expected = arrays[0].T
+    for a in (*(a.T for a in arrays[1:]), last):
+        expected = expected + a
+    assert np.array_equal(out.array, expected)
+    ((kind, tiled, side, *_),) = kernels._kernels
+    assert (kind, len(tiled)) == ("tiles", count)
+    assert count * dtype.itemsize * side * (side + 1) <= 48 << 10
+
+
 def test_a_result_may_be_an_operand(context):
     x, y = numbers(500), on_host(numbers(500, dtype=I32, seed=1))
     results = new(500)

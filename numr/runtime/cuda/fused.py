@@ -20,7 +20,7 @@ from numr.runtime.cuda.elementwise import broadcast_strides, scalar_slot
 from numr.runtime.cuda.elementwise_texts import Texts
 from numr.runtime.cuda.folding import Fold
 from numr.runtime.cuda.fused_reductions import FusedReduction
-from numr.runtime.cuda.geometry import Geometry, geometry
+from numr.runtime.cuda.geometry import SHARED, Geometry, geometry
 from numr.runtime.cuda.reductions import reduced_dtype, reduced_shape
 
 if TYPE_CHECKING:
@@ -170,8 +170,13 @@ class Fused:
         kind, *parameters = plan.variant
         results = len(self.computation.results)
         assert self._texts is not None
-        if kind == "tiles" and (results > 1 or self._texts.size > _TILED):
-            return None
+        if kind == "tiles":
+            tiled, side, *_ = parameters
+            assert isinstance(tiled, tuple)
+            assert isinstance(side, int)
+            shared = sum(self._itemsizes[k] for k in tiled) * side * (side + 1)
+            if results > 1 or self._texts.size > _TILED or shared > SHARED:
+                return None
         tail = (
             len(plan.dims) if kind == "tiles" or parameters[2] or "s" in str(parameters[1]) else 0
         )

@@ -14,8 +14,12 @@ from numr.layout.strides import merge_axes
 from numr.runtime.cuda import texts
 from numr.runtime.cuda.texts import BLOCK, NARROW
 
-__all__ = ["Geometry", "geometry", "tile_side"]
+__all__ = ["SHARED", "Geometry", "geometry", "tile_side"]
 
+#: Bytes that a block shares at most.
+SHARED: Final = 48 << 10
+#: Elements along each side of the smallest tile, in which each thread of a block has one.
+_LEAST_SIDE: Final = 16
 #: Axes shorter than this are not worth a tile.
 _SHORT: Final = 8
 
@@ -149,6 +153,11 @@ def _in_tiles(
     tiled: tuple[int, ...],
 ) -> Geometry:
     side = tile_side(max(itemsizes[k] for k in tiled))
+    held = sum(itemsizes[k] for k in tiled)
+    while side > _LEAST_SIDE and held * side * (side + 1) > SHARED:
+        side //= 2
+    # Each thread of a block has a vector at least.
+    vector = min(vector, side * side // BLOCK)
     length, other = lengths.pop(), lengths.pop(axis)
     inner = [own.pop() for own in steps]
     inner += [own.pop(axis) for own in steps]
