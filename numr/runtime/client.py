@@ -372,6 +372,9 @@ class RuntimeClient(ABC, Generic[A]):
                         self.full((), value, dtype) if is_scalar else self.cast(value, dtype)
                     )
                     continue
+                if all(scalar_type_of(x) is not None for x in arguments):
+                    dtype = computation.dtype(step.arguments[0])
+                    arguments[0] = self.full((), arguments[0], dtype)
                 kinds = tuple(scalar_type_of(x) or x.dtype for x in arguments)
                 prepared = self.loops.get((step.op, *kinds))
                 if prepared is None:

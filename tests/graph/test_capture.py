@@ -57,6 +57,19 @@ def test_three_temporaries_ten_launches(xp):  # allocation inside a capture
         assert same(graph.outputs[0], f(x))
 
 
+def test_arithmetic_with_numbers_alone(xp):
+    def f(x):
+        z = xp.full((4,), 2.0, dtype=xp.float32) * 3 + xp.ones(4, dtype=xp.float32)
+        return x * z, z - 0.5, xp.sum(z)
+
+    x = numbers(xp, 4)
+    graph = numr.capture(f, x)
+    for _ in range(2):
+        graph.launch()
+        for got, expected in zip(graph.outputs, f(x), strict=True):
+            assert same(got, expected)
+
+
 def test_results_of_calls_never_change(xp):
     f = lambda x: x * 2 + 1
     x1, x2 = numbers(xp, 5, seed=1), numbers(xp, 5, seed=2)
