@@ -170,9 +170,10 @@ def _run(target: Target, found: suite.Suite, arguments: argparse.Namespace) -> b
         print(f"conformance: the device has no {', '.join(target.lacking)}, so the suite uses none")
     if not arguments.deadline:
         print(f"conformance: {_NO_DEADLINE}")
-    elif target.runtime == "cuda":
-        print("conformance: NVIDIA's libraries are read once before, which no test is to wait for")
-        suite.load_libraries(target.module, os.environ)
+    else:
+        print(
+            "conformance: libraries are loaded before the first test, which no test is to wait for"
+        )
     with tempfile.TemporaryDirectory() as folder:
         expected = Path(folder) / "xfails.txt"
         expected.write_text("".join(f"{entry.test}\n" for entry in entries), encoding="utf-8")

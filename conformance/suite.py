@@ -224,6 +224,8 @@ def command(run: Run, skips: Path) -> list[str]:
     arguments += ["--json-report-omit", "collectors", "log", "keywords", "streams", "warnings"]
     if not run.deadline:
         arguments.append("--disable-deadline")
+    if run.deadline:
+        arguments += ["-p", "conformance.loading"]
     if run.workers:
         arguments += ["-n", str(run.workers)]
     if run.expression is not None:
@@ -241,33 +243,6 @@ def execute(suite: Suite, run: Run, environ: Mapping[str, str]) -> int:
         skips = Path(folder) / "skips.txt"
         skips.touch()
         return _run(command(run, skips), suite.path, variables)
-
-
-#: Calls each of the libraries that a GPU's namespace loads at the first use.
-_LOADING: Final = """
-import importlib, sys
-xp = importlib.import_module(sys.argv[1])
-x = xp.eye(8) * 2
-xp.matmul(x, x)
-xp.fft.fft(xp.astype(x, xp.complex128))
-for name in ("cholesky", "det", "eigh", "inv", "qr", "slogdet", "svd"):
-    getattr(xp.linalg, name)(x)
-xp.linalg.solve(x, x)
-xp.sort(x)
-"""
-
-
-def load_libraries(module: str, environ: Mapping[str, str]) -> None:
-    """Have a process of its own load the libraries of a namespace once.
-
-    Reading hundreds of megabytes from a disk takes longer than the suite gives a test, and says nothing of the
-    namespace. Compiled kernels go to folders that are thrown away, so that the suite still finds none.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        variables = dict(environment(module, environ)[0])
-        variables |= {"NUMR_CACHE_DIR": folder, "CUPY_CACHE_DIR": folder}
-        if _run([sys.executable, "-c", _LOADING, module], ROOT, variables):
-            raise SuiteError(f"{module}: a first call of its libraries failed, see above.")
 
 
 def _run(arguments: Sequence[str], folder: Path, variables: Mapping[str, str]) -> int:

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from conformance import report, status, suite, xfails
+from conformance import loading, report, status, suite, xfails
 from conformance.__main__ import Target, _target, main
 
 ADD = "array_api_tests/test_operators_and_elementwise_functions.py::test_add"
@@ -509,9 +509,28 @@ def test_a_missing_suite_is_an_error_or_said_in_capitals(tmp_path, monkeypatch, 
     assert suite.SUITE_VARIABLE in printed
 
 
-def test_libraries_are_loaded_in_a_process_of_its_own(monkeypatch):
-    monkeypatch.delenv("NUMR_CACHE_DIR", raising=False)
-    suite.load_libraries("numr.cpu", os.environ)
-    with pytest.raises(suite.SuiteError, match=r"no_such_module: a first call"):
-        suite.load_libraries("no_such_module", os.environ)
-    assert "NUMR_CACHE_DIR" not in os.environ
+def test_libraries_are_loaded_before_the_first_test(monkeypatch):
+    import numr.cpu as xp
+
+    calls = []
+
+    def recorded(module, name):
+        function = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *args: calls.append(name) or function(*args))
+
+    for name in ("matmul", "sort"):
+        recorded(xp, name)
+    for name in ("cholesky", "svd", "solve"):
+        recorded(xp.linalg, name)
+    recorded(xp.fft, "fft")
+    monkeypatch.setenv("ARRAY_API_TESTS_MODULE", "numr.cpu")
+    loading.pytest_sessionstart()
+    assert {"matmul", "fft", "sort", "cholesky", "svd", "solve"} == set(calls)
+    # Each dtype has code of its own in such libraries.
+    assert calls.count("svd") == 4
+
+
+def test_only_runs_with_deadlines_load_libraries(tmp_path):
+    for deadline in (True, False):
+        run = suite.Run("numr.cpu", tmp_path / "x", tmp_path / "r.json", 5, deadline)
+        assert ("conformance.loading" in suite.command(run, tmp_path / "s")) == deadline
