@@ -17,7 +17,10 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -206,6 +209,20 @@ def _found() -> tuple[Adapter, ...] | RuntimeUnavailable:
     return _cached
 
 
+@contextmanager
+def _some_runtime_folder() -> Iterator[None]:
+    """A folder for sockets, where the user has none: drivers look for a screen there and complain on stderr."""
+    name = "XDG_RUNTIME_DIR"
+    if name in os.environ or not sys.platform.startswith("linux"):
+        yield
+        return
+    os.environ[name] = tempfile.gettempdir()
+    try:
+        yield
+    finally:
+        del os.environ[name]
+
+
 def _look() -> tuple[Adapter, ...] | RuntimeUnavailable:
     try:
         import wgpu
@@ -214,7 +231,8 @@ def _look() -> tuple[Adapter, ...] | RuntimeUnavailable:
     except (ImportError, OSError, RuntimeError) as error:
         return _unavailable(f"the package wgpu cannot be imported: {_line(error)}", _REINSTALL)
     try:
-        everything = wgpu.gpu.enumerate_adapters_sync()
+        with _some_runtime_folder():
+            everything = wgpu.gpu.enumerate_adapters_sync()
     except (ImportError, OSError, RuntimeError) as error:  # the library is loaded on its first use
         return _unavailable(f"the library of wgpu does not work: {_line(error)}", _REINSTALL)
     disabled = _names("NUMR_WGPU_DISABLE")
