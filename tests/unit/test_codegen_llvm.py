@@ -97,7 +97,7 @@ class Library:
         for name in cases:
             builder.export_symbol(name)
         # Nothing of this process is offered: a call of a library would not be linked.
-        self.linker = host.binding.create_lljit_compiler(host.target_machine())
+        self.linker = host.binding.create_lljit_compiler(host.target_machine(), use_jit_link=True)
         Library.linked += 1
         self.linked_code = builder.link(self.linker, f"test-{Library.linked}")
 

@@ -68,7 +68,7 @@ class Compiler:
         )
         self._machine = host.target_machine()
         # It keeps the code generator that it is given.
-        self._linker = host.binding.create_lljit_compiler(host.target_machine())
+        self._linker = host.binding.create_lljit_compiler(host.target_machine(), use_jit_link=True)
         self._linked = 0
         if hasattr(os, "register_at_fork"):
             # Another thread may hold the lock when a process forks.
