@@ -66,6 +66,8 @@ _RUN: Final = 64
 def grain_of(op: Op, function: Any) -> Grain:
     """The grain of an operation that ``function`` computes."""
     if isinstance(function, Writer):
+        if op is ops.POW:
+            return COSTLY
         return CHEAP if op in (ops.CLIP, ops.MAXIMUM, ops.MINIMUM) else COMPOSED
     if not isinstance(function, np.ufunc):
         return COMPOSED
@@ -127,6 +129,18 @@ def clip_function() -> Writer:
         x.clip(low, high, out=out)
 
     return Writer(np.clip, into)
+
+
+def power_function(power: Callable[..., Array]) -> Writer:
+    """Powers of arrays by ``numpy.power``, of which only exponents of one half need the repair in ``power``."""
+
+    def into(out: Array, x: Any, y: Any) -> None:
+        if y.__class__ is not np.ndarray or np.equal(y, 0.5).any():
+            out[...] = power(x, y)
+        else:
+            np.power(x, y, out=out)
+
+    return Writer(power, into)
 
 
 def in_memory_order(shape: tuple[int, ...], operands: tuple[Any, ...]) -> str:

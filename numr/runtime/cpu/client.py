@@ -12,7 +12,7 @@ import numpy as np
 from numr import dtypes as dt
 from numr.dtypes import DefaultDTypes, DType, Kind
 from numr.ir.fused import Computation
-from numr.ir.ops import CLIP, MAXIMUM, MINIMUM, SELECT, Op, Reduction
+from numr.ir.ops import CLIP, MAXIMUM, MINIMUM, POW, SELECT, Op, Reduction
 from numr.layout import broadcast_shapes
 from numr.runtime.arraylib.client import ArrayLibClient
 from numr.runtime.arraylib.functions import Function
@@ -29,6 +29,7 @@ from numr.runtime.cpu.blockwise import (
     grain_of,
     in_memory_order,
     overlaps,
+    power_function,
     select_function,
 )
 from numr.runtime.cpu.memory import CpuAllocator, Lease
@@ -246,6 +247,8 @@ class CpuClient(ArrayLibClient):
             function = select_function(compute)
         elif op is CLIP:
             function = clip_function()
+        elif op is POW and compute.kind == "f" and compute.itemsize >= 4:
+            function = power_function(function)
         elif op in (MAXIMUM, MINIMUM) and compute.kind == "f" and not all(map(_is_dtype, kinds)):
             function = extremum_function(function)
         return function, converts
