@@ -77,7 +77,6 @@ def test_all_functions_that_take_tensors_are_here():
     }
     standard = {name for name in _standard_names() if hasattr(xp, name)} - without
     assert standard <= set(CALLS), sorted(standard - set(CALLS))
-    assert array_api is not None
     for module in ("linalg", "fft"):
         names = {f"{module}.{name}" for name in getattr(array_api, module).__all__}
         aliases = {
@@ -89,7 +88,6 @@ def test_all_functions_that_take_tensors_are_here():
 
 def _standard_names():
     from numr.array_api import (
-        creation_functions,
         cumulative_functions,
         data_type_functions,
         elementwise_functions,
@@ -118,5 +116,4 @@ def _standard_names():
         statistical_functions,
         utility_functions,
     )
-    assert creation_functions is not None
     return {name for module in modules for name in module.__all__}

@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 from mpmath import mp, mpf
 
-from numr.codegen.expr import F32, F64, Scalar
+from numr import dtypes as dt
+from numr.codegen import reference
+from numr.codegen.elementwise import expression, operand
+from numr.codegen.expr import F32, F64, Expr, Scalar
+from numr.ir import ops
+from numr.ir.ops import Op
+from tests.parity.support import anything
 
 Array = np.ndarray[Any, Any]
 
@@ -88,3 +94,26 @@ def hardest_angles(type: Scalar) -> Array:
                 rest = 1 / (rest - whole)
             found.append(mp.ldexp(denominator, exponent))
     return np.asarray([float(x) for x in found], DTYPES[type])
+
+
+def operation(
+    op: Op, dtype: np.dtype[Any], size: int
+) -> tuple[list[Expr], list[Expr], dict[str, Array]]:
+    """The variables, results and values of an operation."""
+    dtypes = [dtype] * op.arity
+    if op is ops.SELECT:
+        dtypes[0] = dt.bool_
+    operands = [operand(name, each) for name, each in zip("xyz", dtypes, strict=False)]
+    value = expression(op, dtype, *operands)
+    variables: list[Expr] = []
+    values: dict[str, Array] = {}
+    for seed, (each, x) in enumerate(zip(dtypes, operands, strict=True)):
+        array = anything(each, (size,), seed)
+        if isinstance(x, Expr):
+            variables.append(x)
+            values[str(x.value)] = array.astype(reference.DTYPES[x.type.name])
+        else:
+            variables += [x.re, x.im]
+            values[str(x.re.value)] = array.real.copy()
+            values[str(x.im.value)] = array.imag.copy()
+    return variables, [value] if isinstance(value, Expr) else list(value), values

@@ -12,12 +12,11 @@ import pytest
 from numr import dtypes as dt
 from numr.codegen import cuda
 from numr.codegen import expr as ex
-from numr.codegen.elementwise import expression, operand
 from numr.codegen.expr import F16, F32, F64, I32, I64, U32, U64, Expr
 from numr.codegen.reference import DTYPES, evaluate
-from numr.ir import ops
-from numr.ir.ops import OPS, Op
+from numr.ir.ops import OPS
 from tests.parity.support import anything
+from tests.unit.codegen_support import operation
 from tests.unit.cuda_on_host import COMPILER, compiled
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no C++ compiler")
@@ -66,31 +65,10 @@ def check(library: Any, name: str, variables: list[Expr], roots: list[Expr], val
         assert same(got.astype(exact.dtype), exact), name
 
 
-def case(op: Op, dtype: np.dtype[Any]) -> tuple[list[Expr], list[Expr], dict[str, Array]]:
-    """The variables, results and values of an operation."""
-    dtypes = [dtype] * op.arity
-    if op is ops.SELECT:
-        dtypes[0] = dt.bool_
-    operands = [operand(name, each) for name, each in zip("xyz", dtypes, strict=False)]
-    value = expression(op, dtype, *operands)
-    variables: list[Expr] = []
-    values: dict[str, Array] = {}
-    for seed, (each, x) in enumerate(zip(dtypes, operands, strict=True)):
-        array = anything(each, (SIZE,), seed)
-        if isinstance(x, Expr):
-            variables.append(x)
-            values[str(x.value)] = array.astype(DTYPES[x.type.name])
-        else:
-            variables += [x.re, x.im]
-            values[str(x.re.value)] = array.real.copy()
-            values[str(x.im.value)] = array.imag.copy()
-    return variables, [value] if isinstance(value, Expr) else list(value), values
-
-
 @pytest.mark.parametrize("dtype", dt.ALL_DTYPES, ids=str)
 def test_every_operation_means_what_its_expression_means(dtype: np.dtype[Any]) -> None:
     fitting = [op for op in OPS.values() if dtype.kind in dt.CATEGORIES[op.domain]]
-    cases = {f"f_{op.name}": case(op, dtype) for op in fitting}
+    cases = {f"f_{op.name}": operation(op, dtype, SIZE) for op in fitting}
     library = compiled("".join(function_text(n, v, r) for n, (v, r, _) in cases.items()))
     for name, (variables, roots, values) in cases.items():
         check(library, name, variables, roots, values)

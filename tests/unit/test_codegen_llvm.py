@@ -13,14 +13,14 @@ import pytest
 from numr import dtypes as dt
 from numr.codegen import expr as ex
 from numr.codegen import libm, llvm
-from numr.codegen.elementwise import convert, expression, operand
+from numr.codegen.elementwise import convert, operand
 from numr.codegen.expr import BOOL, F16, F32, F64, I32, I64, SCALARS, U32, U64, Expr, Scalar
 from numr.codegen.reference import DTYPES, evaluate
 from numr.ir import ops
-from numr.ir.ops import OPS, Op
+from numr.ir.ops import OPS
 from numr.runtime.cpu.jit.host import Host, compiling_host
 from tests.parity.support import anything
-from tests.unit.codegen_support import sweep
+from tests.unit.codegen_support import operation, sweep
 
 HOST = compiling_host()
 pytestmark = pytest.mark.skipif(not isinstance(HOST, Host), reason=str(HOST))
@@ -129,31 +129,10 @@ def run(variables: list[Expr], roots: list[Expr], values: dict[str, Array]) -> L
     return library
 
 
-def call(op: Op, dtype: np.dtype[Any]) -> Case:
-    """The variables, results and values of an operation."""
-    dtypes = [dtype] * op.arity
-    if op is ops.SELECT:
-        dtypes[0] = dt.bool_
-    operands = [operand(name, each) for name, each in zip("xyz", dtypes, strict=False)]
-    value = expression(op, dtype, *operands)
-    variables: list[Expr] = []
-    values: dict[str, Array] = {}
-    for seed, (each, x) in enumerate(zip(dtypes, operands, strict=True)):
-        array = anything(each, (SIZE,), seed)
-        if isinstance(x, Expr):
-            variables.append(x)
-            values[str(x.value)] = array.astype(DTYPES[x.type.name])
-        else:
-            variables += [x.re, x.im]
-            values[str(x.re.value)] = array.real.copy()
-            values[str(x.im.value)] = array.imag.copy()
-    return variables, [value] if isinstance(value, Expr) else list(value), values
-
-
 @pytest.mark.parametrize("dtype", [d for d in dt.ALL_DTYPES if d.kind != "c"], ids=str)
 def test_every_operation_means_what_its_expression_means(dtype: np.dtype[Any]) -> None:
     fitting = [op for op in OPS.values() if dtype.kind in dt.CATEGORIES[op.domain]]
-    cases = {f"f_{op.name}": call(op, dtype) for op in fitting}
+    cases = {f"f_{op.name}": operation(op, dtype, SIZE) for op in fitting}
     library = Library(cases)
     for name, case in cases.items():
         library.check(name, case)
@@ -166,7 +145,7 @@ def test_narrower_vectors_give_the_same() -> None:
         pytest.skip("the processor is no x86 with wide vectors")
     older = replace(HOST, cpu="haswell", features="", bits=256)
     cases = {
-        f"f_{op.name}_{dtype}": call(op, dtype)
+        f"f_{op.name}_{dtype}": operation(op, dtype, SIZE)
         for dtype in (dt.float16, dt.float32, dt.float64, dt.int64, dt.uint64, dt.uint8)
         for op in (ops.ADD, ops.EXP, ops.SIN, ops.FLOOR_DIVIDE, ops.REMAINDER, ops.SIGN, ops.ROUND)
         if dtype.kind in dt.CATEGORIES[op.domain]
@@ -180,7 +159,7 @@ def test_narrower_vectors_give_the_same() -> None:
 
 @pytest.mark.parametrize("name", ["add", "multiply", "divide", "abs", "sqrt"])
 def test_complex_numbers_are_pairs(name: str) -> None:
-    case = call(OPS[name], dt.complex64)
+    case = operation(OPS[name], dt.complex64, SIZE)
     Library({"f": case}).check("f", case)
 
 

@@ -9,7 +9,6 @@ from numr.dtypes import DType, Scalar
 from numr.ir.fused import Computation, Source, Step
 from numr.ir.graph import CONVERT, FULL, FUSED, Buffer, Node, Operand, Ref
 from numr.ir.ops import SELECT, Op, Signature
-from numr.layout import Layout
 
 __all__ = ["Group", "Value", "scalar_source"]
 
@@ -227,8 +226,3 @@ def broadcast(ref: Ref, shape: tuple[int, ...]) -> Ref:
     if ref.shape == shape:
         return ref
     return Ref(ref.buffer, ref.layout.broadcast_to(shape), ref.dtype)
-
-
-def whole_of(buffer: Buffer, shape: tuple[int, ...], dtype: DType) -> Ref:
-    """All of a buffer, in C order."""
-    return Ref(buffer, Layout.contiguous(shape), dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,16 +13,13 @@ import numpy as np
 
 from numr.errors import DeviceMismatch
 from numr.runtime.base import Device as AnyDevice
-from numr.runtime.base import Runtime
 from numr.runtime.buffers import Bytes, readable_bytes, strided_range, writable_bytes
 from numr.runtime.cpu.memory import CpuAllocator
-from numr.runtime.graph import CapturedGraph
-from numr.runtime.graphs.replay import capture_into
+from numr.runtime.graphs.runtime import GraphRuntime
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-    from numr.runtime.client import RuntimeClient
     from numr.runtime.cpu.client import CpuClient
 
 __all__ = ["CpuDevice", "CpuRuntime"]
@@ -53,7 +50,7 @@ _ALLOCATOR = CpuAllocator(str(_DEVICE))
 _client_lock = threading.Lock()
 
 
-class CpuRuntime(Runtime):
+class CpuRuntime(GraphRuntime):
     """Host memory, whose handles are addresses, and NumPy.
 
     A handle may also point into an allocation, so that handles can be added to. All operations are done
@@ -119,23 +116,6 @@ class CpuRuntime(Runtime):
         return _ALLOCATOR.view(handle, size_bytes, "host_view")
 
     # ---------------------------------------------------------------- memory
-    # --------------------------------------------------------------- capture
-    @classmethod
-    def supports_graph_capture(cls) -> bool:
-        """Return True."""
-        return True
-
-    @classmethod
-    def capture_graph_into(
-        cls,
-        client: RuntimeClient[Any],
-        inputs: Sequence[Any],
-        outputs: Sequence[Any],
-        f: Callable[[RuntimeClient[Any]], object],
-    ) -> CapturedGraph[Any]:
-        """Record the work that ``f`` does; see ``Runtime.capture_graph_into``."""
-        return capture_into(client, inputs, outputs, f)
-
     @classmethod
     def allocate(cls, size_bytes: int, device: AnyDevice) -> int:
         """Allocate host memory, aligned to 64 bytes."""

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from numr.errors import DeviceMismatch, InvalidHandle, RuntimeUnavailable
 from numr.runtime.base import Device as AnyDevice
-from numr.runtime.base import Runtime
 from numr.runtime.buffers import readable_bytes, strided_range, writable_bytes
 from numr.runtime.cuda import driver
 from numr.runtime.cuda.context import DeviceContext
 from numr.runtime.cuda.copies import gather_view
 from numr.runtime.cuda.memory import CudaAllocator
-from numr.runtime.graph import CapturedGraph
-from numr.runtime.graphs.replay import capture_into
+from numr.runtime.graphs.runtime import GraphRuntime
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -51,7 +49,7 @@ _clients: dict[int, CudaClient] = {}
 _lock = threading.RLock()
 
 
-class CudaRuntime(Runtime):
+class CudaRuntime(GraphRuntime):
     """Memory, copies and events of NVIDIA's GPUs.
 
     Handles are device addresses. Work is queued on one stream for each device and runs in order; copies to the host
@@ -129,23 +127,6 @@ class CudaRuntime(Runtime):
         """CuPy's device and the stream that work is queued on."""
         context = cls.context(client.device)
         return driver.library().cuda.Device(context.number), context.stream
-
-    # --------------------------------------------------------------- capture
-    @classmethod
-    def supports_graph_capture(cls) -> bool:
-        """Return True."""
-        return True
-
-    @classmethod
-    def capture_graph_into(
-        cls,
-        client: RuntimeClient[Any],
-        inputs: Sequence[Any],
-        outputs: Sequence[Any],
-        f: Callable[[RuntimeClient[Any]], object],
-    ) -> CapturedGraph[Any]:
-        """Record the work; launches queue a CUDA graph."""
-        return capture_into(client, inputs, outputs, f)
 
     # ---------------------------------------------------------------- memory
     @classmethod

@@ -76,7 +76,6 @@ class Recorder(RuntimeClient[Any]):
         self._thread = threading.get_ident()
         self._by_handle: dict[int, Buffer] = {}
         self._kept: list[Any] = []
-        self._names: list[str] = []
         for array in inputs:
             self._enter(array, Role.INPUT)
         self.program.inputs = tuple(self.ref(array) for array in inputs)

@@ -6,7 +6,7 @@ import logging  # noqa: F401  (before the hooks below, see there)
 import math
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -15,8 +15,7 @@ from numr.errors import DeviceMismatch, RuntimeUnavailable
 from numr.runtime.base import Device as AnyDevice
 from numr.runtime.base import Runtime
 from numr.runtime.buffers import readable_bytes, strided_range, writable_bytes
-from numr.runtime.graph import CapturedGraph
-from numr.runtime.graphs.replay import capture_into
+from numr.runtime.graphs.runtime import GraphRuntime
 from numr.runtime.wgpu import devices, native
 from numr.runtime.wgpu.copies import copy_bytes, gather, merge_word
 from numr.runtime.wgpu.devices import WgpuDevice
@@ -35,7 +34,7 @@ _allocators: dict[AnyDevice, WgpuAllocator] = {}
 _clients: dict[tuple[type[Runtime], AnyDevice], RuntimeClient[Any]] = {}
 
 
-class WgpuRuntime(Runtime):
+class WgpuRuntime(GraphRuntime):
     """Vulkan, Metal and Direct3D 12 adapters, by way of wgpu.
 
     Handles are numbers of buffers. Work is recorded and submitted in batches; a read submits what was recorded
@@ -154,23 +153,6 @@ class WgpuRuntime(Runtime):
                 allocator.close(forked=False)
                 devices.forget()  # the adapter may have changed with what happened to the device
             allocator.open_device()
-
-    # --------------------------------------------------------------- capture
-    @classmethod
-    def supports_graph_capture(cls) -> bool:
-        """Return True."""
-        return True
-
-    @classmethod
-    def capture_graph_into(
-        cls,
-        client: RuntimeClient[Any],
-        inputs: Sequence[Any],
-        outputs: Sequence[Any],
-        f: Callable[[RuntimeClient[Any]], object],
-    ) -> CapturedGraph[Any]:
-        """Record the work that ``f`` does; see ``Runtime.capture_graph_into``."""
-        return capture_into(client, inputs, outputs, f)
 
     # ---------------------------------------------------------------- memory
     @classmethod
