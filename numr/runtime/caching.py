@@ -246,7 +246,7 @@ class CachingAllocator(Allocator):
                 block.counted = True
                 return block
 
-    def take_over(self, ptr: int, size: int) -> None:
+    def take_over(self, ptr: int, size: int) -> Block:
         """Count memory that the source has got by other means, as if it were allocated here.
 
         It is deallocated like any allocation and goes back to the source then, without being cached.
@@ -257,6 +257,11 @@ class CachingAllocator(Allocator):
             Handle that the source takes back.
         size : int
             Bytes behind it.
+
+        Returns
+        -------
+        Block
+            The allocation.
 
         Raises
         ------
@@ -279,7 +284,7 @@ class CachingAllocator(Allocator):
                         self._admit(block)
                     else:
                         self._direct.append(block)
-                    return
+                    return block
             gc.collect()
         raise self._out_of_memory(size)
 

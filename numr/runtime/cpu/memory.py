@@ -14,15 +14,20 @@ import numpy as np
 
 from numr.errors import InvalidHandle
 from numr.runtime.buffers import Bytes
-from numr.runtime.caching import CachingAllocator
+from numr.runtime.parking import ParkingAllocator
 
 if TYPE_CHECKING:
     from numr.dtypes import DType
+    from numr.runtime.caching import Block
 
 __all__ = ["ALIGNMENT", "CpuAllocator", "HostMemory", "default_cache_limit"]
 
 #: Every block starts at a multiple of this: a cache line, and the widest vector register.
 ALIGNMENT = 64
+
+#: Memory of arrays up to this size is parked when they die, and so many blocks of each size.
+PARKED_SIZE = 1 << 26
+PARKED_BLOCKS = 4
 
 _BYTE = np.dtype(np.uint8)
 _new_array = np.ndarray.__new__
@@ -32,10 +37,12 @@ _base_of: Callable[[np.ndarray[Any, Any]], object] = np.ndarray.base.__get__
 class HostBlock(np.ndarray[Any, np.dtype[np.uint8]]):
     """All bytes of one block of host memory."""
 
-    __slots__ = ("allocator", "ptr")
+    __slots__ = ("block", "ptr", "release")
 
-    allocator: CpuAllocator
     ptr: int
+    #: The allocation that the bytes serve, and what takes it back.
+    block: Block
+    release: Callable[[Block], None]
 
 
 class Lease(np.ndarray[Any, np.dtype[np.uint8]]):
@@ -59,7 +66,7 @@ class Lease(np.ndarray[Any, np.dtype[np.uint8]]):
         block = _base_of(self)
         # Views of a lease and results of operations on one are leases by type, without a block below.
         if isinstance(block, HostBlock) and not exiting():
-            block.allocator.deallocate(block.ptr, self.size)
+            block.release(block.block)
 
 
 class HostMemory:
@@ -100,7 +107,7 @@ class HostMemory:
         del self.blocks[ptr]
 
 
-class CpuAllocator(CachingAllocator):
+class CpuAllocator(ParkingAllocator):
     """The allocator of host memory.
 
     Memory comes from it by handle, with :meth:`allocate`, or as an array, with :meth:`empty` and
@@ -127,10 +134,13 @@ class CpuAllocator(CachingAllocator):
         super().__init__(
             memory,
             device,
+            parked_size=PARKED_SIZE,
+            parked_blocks=PARKED_BLOCKS,
             cache_limit=default_cache_limit() if cache_limit is None else cache_limit,
             granularity=ALIGNMENT,
         )
         self._memory = memory
+        self._release = self.release
         self.strict = False
         self.on_strict_change: list[Callable[[], None]] = []
         self._strict_lock = threading.RLock()
@@ -204,25 +214,26 @@ class CpuAllocator(CachingAllocator):
         512
         """
         size = array.nbytes
-        block = self._memory.adopt(array)
+        memory = self._memory.adopt(array)
         try:
-            self.take_over(block.ptr, size)
+            block = self.take_over(memory.ptr, size)
         except BaseException:
-            self._memory.deallocate(block.ptr, size)
+            self._memory.deallocate(memory.ptr, size)
             raise
-        return np.ndarray(array.shape, array.dtype, self._lease_of(block, size), 0, array.strides)
+        return np.ndarray(array.shape, array.dtype, self._lease_of(block), 0, array.strides)
 
     def _lease(self, size: int) -> Lease:
-        ptr = self.take(size).ptr
-        return self._lease_of(self._memory.blocks[ptr], size)
+        return self._lease_of(self.claim(size))
 
-    def _lease_of(self, block: HostBlock, size: int) -> Lease:
+    def _lease_of(self, block: Block) -> Lease:
         """Lease of a live block, which is deallocated if there is no memory for the lease itself."""
         try:
-            block.allocator = self
-            return _new_array(Lease, (size,), _BYTE, block)
+            memory = self._memory.blocks[block.ptr]
+            memory.block = block
+            memory.release = self._release
+            return _new_array(Lease, (block.size,), _BYTE, memory)
         except BaseException:
-            self.deallocate(block.ptr, size)
+            self.release(block)
             raise
 
     def view(self, handle: int, size_bytes: int | None, function: str) -> Bytes:
@@ -247,6 +258,7 @@ class CpuAllocator(CachingAllocator):
         InvalidHandle
             If the handle points into no active allocation or fewer bytes lie behind it.
         """
+        self._unpark()
         block = self._live.get(handle)
         if block is None:
             # Rare, and then a walk over all allocations is quick enough. The list is a snapshot.
