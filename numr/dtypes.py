@@ -227,6 +227,9 @@ def promote_kinds(kinds: tuple[Kind, ...], defaults: DefaultDTypes) -> DType:
     scalars = [kind for kind in kinds if not isinstance(kind, np.dtype)]
     if not dtypes:
         dtypes = [defaults.of_scalar(scalars[0])]
+    if len(dtypes) > 1 and any(issubclass(scalar_type, _INEXACT) for scalar_type in scalars):
+        # The scalar decides, so that (uint64, int8, 1.0) does not ask for an integer dtype that holds both.
+        dtypes = [dtype for dtype in dtypes if dtype.kind in "fc"] or dtypes[:1]
     if len(dtypes) > 2:
         # Floating-point dtypes first, so that (uint64, int8, float32) does not fail on its first pair.
         dtypes.sort(key=lambda dtype: dtype.kind in "biu")
@@ -262,6 +265,7 @@ def category_of(dtype: DType) -> str:
 
 
 _SCALAR_TYPES: Final = frozenset({bool, int, float, complex})
+_INEXACT: Final = (float, complex)
 
 
 def scalar_type_of(value: object) -> type | None:

@@ -118,8 +118,8 @@ def foreign_array(obj: Any) -> np.ndarray[Any, Any]:
     if isinstance(obj, Sequence) and not isinstance(obj, str):
         return np.asarray(list(obj))
     raise TypeError(
-        f"asarray: got {type(obj).__module__}.{type(obj).__qualname__}; expected a number, a sequence, a "
-        "tensor, or an object with the buffer protocol, __dlpack__ or __array__."
+        f"asarray: got {type(obj).__module__}.{type(obj).__qualname__}. Unsupported type: expected a number, "
+        "a sequence, a tensor, or an object with the buffer protocol, __dlpack__ or __array__."
     )
 
 

@@ -204,7 +204,7 @@ def result_type(*arrays_and_dtypes: Tensor | Scalar | DType) -> DType:
 
     Raises
     ------
-    TypeError
+    ValueError
         If there is no tensor or dtype among the arguments.
     DTypeError
         If the dtypes do not promote, or the tensors' device does not have the result.
@@ -228,7 +228,7 @@ def result_type(*arrays_and_dtypes: Tensor | Scalar | DType) -> DType:
         raise mixed_devices("result_type", tuple(tensors))
     kinds = tuple(_kind(x) for x in arrays_and_dtypes)
     if all(isinstance(kind, type) for kind in kinds):
-        raise TypeError(
+        raise ValueError(
             f"result_type: got {arrays_and_dtypes!r}, no tensor and no dtype; at least one is needed, "
             "because Python scalars take their dtype from what they are combined with."
         )

@@ -77,7 +77,7 @@ def add(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
     TypeError
         If an operand is neither a tensor nor a scalar, or neither is a tensor.
     DTypeError
-        If the dtypes do not promote, or an operand is boolean.
+        If the dtypes do not promote.
     ShapeError
         If the shapes do not broadcast.
     DeviceMismatch
@@ -85,7 +85,7 @@ def add(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
 
     Notes
     -----
-    Integer sums wrap around.
+    Integer sums wrap around. Beyond the standard, the sum of booleans is True where one of them is.
 
     Examples
     --------
@@ -196,7 +196,7 @@ def multiply(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
     TypeError
         If an operand is neither a tensor nor a scalar, or neither is a tensor.
     DTypeError
-        If the dtypes do not promote, or an operand is boolean.
+        If the dtypes do not promote.
     ShapeError
         If the shapes do not broadcast.
     DeviceMismatch
@@ -205,7 +205,7 @@ def multiply(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
     Notes
     -----
     Integer products wrap around. Complex products follow the textbook formula, so an infinite
-    component can give NaN.
+    component can give NaN. Beyond the standard, the product of booleans is True where both are.
 
     Examples
     --------

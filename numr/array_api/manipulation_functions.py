@@ -117,7 +117,7 @@ def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
     wanted = normalize_shape(shape, "broadcast_to")
     if join_shapes(x.shape, wanted, function="broadcast_to") != wanted:
         raise ShapeError(
-            f"broadcast_to: shape {x.shape} does not broadcast to {wanted}, which has fewer axes or "
+            f"broadcast_to: shape {x.shape} could not be broadcast to {wanted}, which has fewer axes or "
             "smaller ones. Use broadcast_arrays to broadcast both."
         )
     return p.broadcast(x, wanted)

@@ -10,6 +10,7 @@ Tensor(6., dtype=float64, device=cpu)
 from numr.array_api import *
 from numr.array_api import __array_api_version__
 from numr.array_api.creation_functions import CreationFunctions
+from numr.array_api.extras.spacing import SpacingFunctions
 from numr.array_api.inspection import Inspection
 from numr.cpu import fft, linalg
 from numr.runtime.cpu.runtime import CpuRuntime
@@ -23,6 +24,7 @@ eye = _creation.eye
 from_dlpack = _creation.from_dlpack
 full = _creation.full
 linspace = _creation.linspace
+logspace = SpacingFunctions(CpuRuntime).logspace
 ones = _creation.ones
 zeros = _creation.zeros
 

@@ -6,6 +6,7 @@ Its functions need CuPy, a driver and a GPU; ``numr.unavailable()`` says what is
 from numr.array_api import *
 from numr.array_api import __array_api_version__
 from numr.array_api.creation_functions import CreationFunctions
+from numr.array_api.extras.spacing import SpacingFunctions
 from numr.array_api.inspection import Inspection
 from numr.cuda import fft, linalg
 from numr.runtime.cuda.runtime import CudaRuntime
@@ -20,6 +21,7 @@ eye = _creation.eye
 from_dlpack = _creation.from_dlpack
 full = _creation.full
 linspace = _creation.linspace
+logspace = SpacingFunctions(CudaRuntime).logspace
 ones = _creation.ones
 zeros = _creation.zeros
 

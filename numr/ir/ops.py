@@ -15,7 +15,7 @@ from numr import dtypes as dt
 from numr.dtypes import DefaultDTypes, DType, Kind
 from numr.errors import DTypeError
 
-__all__ = ["BINARY", "OPS", "SELECT", "UNARY", "Op", "Reduction", "Result", "Signature"]
+__all__ = ["BINARY", "OPS", "SELECT", "UNARY", "Op", "Reduction", "Result", "Signature", "meant"]
 
 
 class Result(Enum):
@@ -201,6 +201,17 @@ CLIP = Op("clip", 3, "real-valued")
 
 #: ``where``: a boolean condition, then the two operands that promote together.
 SELECT = Op("where", 3, "any")
+
+#: What arithmetic of booleans alone is. The standard leaves it open; this is NumPy's answer.
+_OF_BOOLEANS: Final = {ADD: BITWISE_OR, MULTIPLY: BITWISE_AND}
+
+
+def meant(op: Op, kinds: tuple[Kind, ...]) -> Op:
+    """The operation that is carried out for operands of the given kinds: another row for sums of booleans."""
+    if op in _OF_BOOLEANS and all(kind in (dt.bool_, bool) for kind in kinds):
+        return _OF_BOOLEANS[op]
+    return op
+
 
 OPS: Final[dict[str, Op]] = {op.name: op for op in list(globals().values()) if isinstance(op, Op)}
 UNARY: Final = tuple(op for op in OPS.values() if op.arity == 1)

@@ -59,7 +59,7 @@ def _mismatch(
 ) -> ShapeError:
     names = ", ".join(map(str, shapes[:-1])) + f" and {shapes[-1]}"
     return ShapeError(
-        f"{function}: shapes {names} do not broadcast: axis {axis} of the result meets lengths "
+        f"{function}: shapes {names} could not be broadcast: axis {axis} of the result meets lengths "
         f"{first} and {second}; aligned from the last axis, lengths must be equal or 1. Insert axes "
         "with expand_dims, or reshape, so that they are."
     )

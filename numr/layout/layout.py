@@ -207,7 +207,7 @@ class Layout:
         lead = len(shape) - self.ndim
         if lead < 0:
             raise ShapeError(
-                f"{function}: shape {self.shape} does not broadcast to {shape}, which has fewer "
+                f"{function}: shape {self.shape} could not be broadcast to {shape}, which has fewer "
                 "axes."
             )
         strides = [0] * len(shape)
@@ -216,7 +216,7 @@ class Layout:
                 strides[axis] = stride
             elif n != 1:
                 raise ShapeError(
-                    f"{function}: shape {self.shape} does not broadcast to {shape}: axis {axis} of "
+                    f"{function}: shape {self.shape} could not be broadcast to {shape}: axis {axis} of "
                     f"the result has length {shape[axis]} where {n} is needed; only axes of length 1 "
                     "repeat."
                 )

@@ -40,7 +40,13 @@ class ConversionMixin(TensorPart):
         return read("tolist", self._client, self._data).tolist()
 
     def __bool__(self) -> bool:
-        return bool(self._item("bool"))
+        # Beyond the standard, whatever the number of axes: a condition of one element has one meaning.
+        if self.size != 1:
+            raise TypeError(
+                f"bool: the tensor has shape {self.shape}, {self.size} elements; only one element is true or false. "
+                "Reduce with any(), all() or sum()."
+            )
+        return bool(read("bool", self._client, self._data).item())
 
     def __int__(self) -> int:
         value = self._item("int")

@@ -538,20 +538,28 @@ def inplace(op: Op, x: Tensor, y: Any) -> Tensor:
     if _is_foreign(y):
         return NotImplemented  # type: ignore[no-any-return]
     client, kinds, arguments = _operands(op, (x, y))
+    op = ops.meant(op, kinds)
     shape = x.shape
     if y.__class__ is Tensor and y.shape != shape:
         shape = broadcast_shapes(shape, y.shape, function=op.name)
-    _require_fit(op.name, x, client.signature(op, kinds).result, shape)
+    dtype = client.signature(op, kinds).result
+    _require_fit(op.name, x, dtype, shape)
     try:
-        call(client, "elementwise_into", op, kinds, arguments, x._data)
+        if dtype == x.dtype:
+            call(client, "elementwise_into", op, kinds, arguments, x._data)
+        else:
+            call(client, "assign", x._data, loop_for(client, op, kinds)(*arguments))
     except OverflowError as error:
         raise _scalar_overflow(op, (x, y), error) from None
     return x
 
 
 def _require_fit(function: str, target: Tensor, dtype: DType, shape: tuple[int, ...]) -> None:
-    """Raise unless a result of the dtype and shape may be written into the target."""
-    if dtype != target.dtype:
+    """Raise unless a result of the dtype and shape may be written into the target.
+
+    A wider dtype of the target's own kind may: the caller asked for the narrower one by working in place.
+    """
+    if dtype.kind != target.dtype.kind:
         raise DTypeError(
             f"{function}: in place, the result has dtype {dtype} and does not fit the tensor's "
             f"{target.dtype}. Use the operator that makes a new tensor, or astype() first."

@@ -12,7 +12,7 @@ import numpy as np
 
 from numr.dtypes import Kind
 from numr.errors import CaptureError, IndexingError, ReadOnlyError
-from numr.ir.ops import Op
+from numr.ir.ops import Op, meant
 from numr.runtime.client import Loop, RuntimeClient
 
 
@@ -20,11 +20,11 @@ def loop_for(client: RuntimeClient[Any], op: Op, kinds: tuple[Kind, ...]) -> Loo
     """The prepared loop of an operation for operands of the given dtypes and scalar types."""
     recorder = client.recorder
     if recorder is not None:
-        return recorder.here().elementwise_loop(op, kinds)
+        return recorder.here().elementwise_loop(meant(op, kinds), kinds)
     key = (op, *kinds)
     loop = client.loops.get(key)
     if loop is None:
-        loop = client.loops[key] = client.elementwise_loop(op, kinds)
+        loop = client.loops[key] = client.elementwise_loop(meant(op, kinds), kinds)
     return loop
 
 

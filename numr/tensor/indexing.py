@@ -271,6 +271,8 @@ def _require_same_kind(source: dt.DType, target: dt.DType) -> None:
 
 def _fit(client: RuntimeClient[Any], source: Any, shape: tuple[int, ...]) -> Any:
     """``source`` without leading axes of length 1 that ``shape`` does not have, if it broadcasts to it."""
+    if not source.ndim:
+        return source
     extra = source.ndim - len(shape)
     fitted = source
     if extra > 0 and all(n == 1 for n in source.shape[:extra]):
@@ -280,7 +282,7 @@ def _fit(client: RuntimeClient[Any], source: Any, shape: tuple[int, ...]) -> Any
         or broadcast_shapes(fitted.shape, shape, function="setitem") != shape
     ):
         raise ShapeError(
-            f"setitem: a value of shape {source.shape} does not broadcast to the selected part of "
+            f"setitem: a value of shape {source.shape} could not be broadcast to the selected part of "
             f"shape {shape}."
         )
     return fitted

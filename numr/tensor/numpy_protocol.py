@@ -147,6 +147,8 @@ def array_ufunc(
 def array_function(client: RuntimeClient[Any], func: Any, args: Any, kwargs: Any) -> Any:
     """``__array_function__`` of the tensors of a client."""
     name = func.__name__
+    if func is np.where and not kwargs:
+        name, args = _numpy_where(args)
     if name in SHARED and func.__module__ == "numpy":
         function = getattr(_namespace(client), FUNCTIONS.get(name, name), None)
         if (
@@ -161,6 +163,16 @@ def array_function(client: RuntimeClient[Any], func: Any, args: Any, kwargs: Any
             "namespace, or copy with to_numpy() first."
         )
     return _wrapped(client, func(*_unwrapped(args), **_unwrapped(kwargs)))
+
+
+def _numpy_where(args: Any) -> tuple[str, Any]:
+    """What ``numpy.where`` means: any condition counts as true where it is not zero, and alone gives indices."""
+    if len(args) == 1:
+        return "nonzero", args
+    condition, *values = args
+    if _is_tensor(condition) and condition.dtype != np.bool_:
+        condition = condition != 0
+    return "where", (condition, *values)
 
 
 def _namespace(client: RuntimeClient[Any]) -> Any:

@@ -6,6 +6,7 @@ Its functions need the package wgpu and an adapter; ``numr.unavailable()`` says 
 from numr.array_api import *
 from numr.array_api import __array_api_version__
 from numr.array_api.creation_functions import CreationFunctions
+from numr.array_api.extras.spacing import SpacingFunctions
 from numr.array_api.inspection import Inspection
 from numr.runtime.wgpu import WgpuRuntime
 from numr.wgpu import fft, linalg
@@ -19,6 +20,7 @@ eye = _creation.eye
 from_dlpack = _creation.from_dlpack
 full = _creation.full
 linspace = _creation.linspace
+logspace = SpacingFunctions(WgpuRuntime).logspace
 ones = _creation.ones
 zeros = _creation.zeros
 

@@ -15,7 +15,7 @@ from mpmath import mpc
 import numr
 from numr import dtypes as dt
 from numr.errors import DTypeError, UnsupportedDType
-from numr.ir.ops import BINARY, OPS, UNARY, Op
+from numr.ir.ops import ADD, BINARY, MULTIPLY, OPS, UNARY, Op
 from tests.parity import (
     complex_special_values,
     flushing,
@@ -166,6 +166,12 @@ def error_of(
 @pytest.mark.parametrize("op", _OPS)
 def test_operation(xp: ModuleType, op: Op, dtype: np.dtype[Any]) -> None:
     function = getattr(xp, op.name)
+    if dtype.kind == "b" and op in (ADD, MULTIPLY):
+        both = np.asarray([[False, False], [False, True], [True, False], [True, True]])
+        got = function(*(tensor(xp, x) for x in both.T))
+        assert got.dtype == bool
+        assert got.to_numpy().tolist() == getattr(np, op.name)(*both.T).tolist()
+        return
     if not in_domain(op, dtype):
         x = tensor(xp, np.ones(3, dtype))
         with pytest.raises(DTypeError, match=rf"{op.name}: .*{dtype}"):

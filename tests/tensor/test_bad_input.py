@@ -53,8 +53,8 @@ CASES: dict[str, tuple[type[Exception], str, Body]] = {
     ),
     "arithmetic of booleans": (
         errors.DTypeError,
-        r"add: got bool, bool; only numeric dtypes.*logical functions",
-        lambda xp: xp.asarray([True]) + xp.asarray([False]),
+        r"subtract: got bool, bool; only numeric dtypes.*logical functions",
+        lambda xp: xp.asarray([True]) - xp.asarray([False]),
     ),
     "order of complex numbers": (
         errors.DTypeError,

@@ -384,7 +384,7 @@ def test_slice_keeps_axes_after_the_last_part():
         (
             lambda x: x.broadcast_to((4, 2, 5), function="setitem"),
             ShapeError,
-            r"setitem: shape \(2, 3\) does not broadcast to \(4, 2, 5\): axis 2 .* 5 where 3",
+            r"setitem: shape \(2, 3\) could not be broadcast to \(4, 2, 5\): axis 2 .* 5 where 3",
         ),
         (lambda x: x.broadcast_to((2, 1)), ShapeError, r"axis 1 .* 1 where 3 is needed"),
         (lambda x: Layout((2,), ()), ShapeError, r"Layout: shape \(2,\) and strides \(\)"),

@@ -81,7 +81,8 @@ class ArrayLibClient(RuntimeClient[Any]):
         return result
 
     def broadcast(self, array: Array, shape: tuple[int, ...]) -> Array:
-        return self.xp.broadcast_to(array, shape)
+        # NumPy makes every result read-only; where nothing is repeated, there is no reason to.
+        return array if array.shape == shape else self.xp.broadcast_to(array, shape)
 
     def bitcast(self, array: Array, dtype: DType) -> Array:
         try:
