@@ -66,9 +66,8 @@ def clip(
     x = in_domain("clip", tensor("clip", x), "real-valued")
     lower = None if min is None else _bound("min", min, x)
     upper = None if max is None else _bound("max", max, x)
-    bounds = [bound for bound in (min, max) if isinstance(bound, Tensor)]
-    if bounds:
-        operands = tensors("clip", x, *bounds)
+    if isinstance(min, Tensor) or isinstance(max, Tensor):
+        operands = tensors("clip", x, *(bound for bound in (min, max) if isinstance(bound, Tensor)))
         broadcast_shapes(*(operand.shape for operand in operands), function="clip")
     if lower is None:
         return copy(x) if upper is None else call2(ops.MINIMUM, x, upper)
@@ -86,13 +85,14 @@ def _bound(name: str, bound: Tensor | float, x: Tensor) -> Tensor | float:
         raise not_a_tensor("clip", bound)
     else:
         kind = scalar
+    own = x.dtype
     try:
-        dtype = promote_kinds((x.dtype, kind), x._client.defaults)
+        dtype = promote_kinds((own, kind), x._client.defaults)
     except DTypeError as error:
         raise DTypeError(f"clip: {error}") from None
-    if dtype != x.dtype:
+    if dtype != own:
         raise DTypeError(
-            f"clip: x has dtype {x.dtype} and {name} is {_spell(kind)}; they promote to {dtype}, but a "
+            f"clip: x has dtype {own} and {name} is {_spell(kind)}; they promote to {dtype}, but a "
             "bound must leave the dtype of x. Cast x or the bound with astype() first."
         )
     return bound if scalar is None else _into_range(scalar(bound), dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -23,8 +24,12 @@ class Grain(NamedTuple):
     block: int
 
 
-#: Memory-bound ufuncs and copies, where waiting for a thread soon costs more than it saves.
-CHEAP: Final = Grain(1 << 20, 1 << 19)
+#: Memory-bound ufuncs and copies go over threads when they read and write more bytes than this: waiting for a
+#: thread soon costs more than it saves.
+THREADED_BYTES: Final = 10 << 20
+#: Reductions and running sums. They may round otherwise where they are cut otherwise, so that only the number of
+#: elements decides.
+FOLDS: Final = Grain(1 << 20, 1 << 19)
 #: Ufuncs that take nanoseconds per element.
 COSTLY: Final = Grain(1 << 17, 1 << 17)
 #: Operations of several NumPy calls, whose intermediate results should stay in cache.
@@ -63,15 +68,22 @@ MANY: Final = 16
 _RUN: Final = 64
 
 
-def grain_of(op: Op, function: Any) -> Grain:
-    """The grain of an operation that ``function`` computes."""
+def grain_of(op: Op, function: Any, width: int) -> Grain:
+    """The grain of an operation that ``function`` computes, which reads and writes ``width`` bytes for each element."""
     if isinstance(function, Writer):
         if op is ops.POW:
             return COSTLY
-        return CHEAP if op in (ops.CLIP, ops.MAXIMUM, ops.MINIMUM) else COMPOSED
+        return moving(width) if op in (ops.CLIP, ops.MAXIMUM, ops.MINIMUM) else COMPOSED
     if not isinstance(function, np.ufunc):
         return COMPOSED
-    return COSTLY if op in COSTLY_OPS else CHEAP
+    return COSTLY if op in COSTLY_OPS else moving(width)
+
+
+@cache
+def moving(width: int) -> Grain:
+    """The grain of memory-bound work that reads and writes so many bytes for each element."""
+    whole = THREADED_BYTES // width
+    return Grain(whole, whole // 2)
 
 
 class Writer:

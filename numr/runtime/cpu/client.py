@@ -18,7 +18,7 @@ from numr.runtime.arraylib.client import ArrayLibClient
 from numr.runtime.arraylib.functions import Function
 from numr.runtime.client import Loop
 from numr.runtime.cpu.blockwise import (
-    CHEAP,
+    FOLDS,
     MANY,
     Compute,
     Grain,
@@ -28,6 +28,7 @@ from numr.runtime.cpu.blockwise import (
     fill,
     grain_of,
     in_memory_order,
+    moving,
     overlaps,
     power_function,
     select_function,
@@ -180,13 +181,24 @@ class CpuClient(ArrayLibClient):
     def elementwise_loop(self, op: Op, kinds: tuple[Kind, ...]) -> Loop:
         function, converts = self.resolve(op, kinds)
         compute, result = op.signature(kinds, self.defaults)
-        large = self._large_loop(op, function, converts, result)
+        grain = grain_of(op, function, _width(kinds) + result.itemsize)
+        large = self._large_loop(op, function, converts, result, grain)
         asarray = np.asarray
         ndarray = np.ndarray
         if self._small < 0:
             return large
         limit = self._small // max(compute.itemsize, result.itemsize)
         arrays = [isinstance(kind, np.dtype) for kind in kinds]
+        if op.arity > 2 and sum(arrays) == 1 and not any(converts):
+            place = arrays.index(True)
+
+            def with_scalars(*operands: Any) -> Array:
+                if operands[place].size > limit:
+                    return large(*operands)  # type: ignore[no-any-return]
+                value = function(*operands)
+                return value if value.__class__ is ndarray else asarray(value)
+
+            return with_scalars
         if op.arity > 2 or any(converts):
 
             def general(*operands: Any) -> Array:
@@ -266,7 +278,7 @@ class CpuClient(ArrayLibClient):
         if function is False:
             super().elementwise_into(op, kinds, operands, target)
             return
-        grain = grain_of(op, function)
+        grain = grain_of(op, function, _width(kinds) + target.itemsize)
         if target.size <= grain.whole or any(overlaps(x, target) for x in operands):
             function(*operands, out=target)  # NumPy copies what would be overwritten too early
         else:
@@ -288,10 +300,14 @@ class CpuClient(ArrayLibClient):
         return compute
 
     def _large_loop(
-        self, op: Op, function: Function, converts: tuple[DType | None, ...], result: DType
+        self,
+        op: Op,
+        function: Function,
+        converts: tuple[DType | None, ...],
+        result: DType,
+        grain: Grain,
     ) -> Loop:
         """The loop that works in blocks, over threads, into pooled memory."""
-        grain = grain_of(op, function)
         compute = self.writing(function, converts)
         whole = grain.whole
         name = op.name
@@ -351,21 +367,30 @@ class CpuClient(ArrayLibClient):
         return loop
 
     def cast(self, array: Array, dtype: DType) -> Array:
-        return self._blockwise("astype", self._copy_one, (array,), dtype, CHEAP)
+        grain = moving(array.itemsize + dtype.itemsize)
+        if array.size <= grain.whole and array.flags.c_contiguous:
+            result = self.empty(array.shape, dtype)
+            self._copy_cast(result, array)
+            return result
+        return self._blockwise("astype", self._copy_one, (array,), dtype, grain)
 
     def copy(self, array: Array) -> Array:
         result = self.empty(array.shape, array.dtype)
-        if array.size <= CHEAP.whole:
+        grain = moving(2 * array.itemsize)
+        if array.size <= grain.whole:
             self._copy_cast(result, array)
         else:
-            fill(result, (array,), self._copy_one, CHEAP)
+            fill(result, (array,), self._copy_one, grain)
         return result
 
     def assign(self, target: Array, source: Array) -> None:
-        if np.may_share_memory(target, source):
+        # A source that is broadcast is read from cache.
+        width = target.itemsize + source.itemsize * (source.size == target.size)
+        grain = moving(width)
+        if target.size <= grain.whole or np.may_share_memory(target, source):
             self._copy_cast(target, source)
         else:
-            fill(target, (source,), self._copy_one, CHEAP)
+            fill(target, (source,), self._copy_one, grain)
 
     def _copy_one(self, target: Array, operands: tuple[Array, ...]) -> None:
         self._copy_cast(target, operands[0])
@@ -377,7 +402,7 @@ class CpuClient(ArrayLibClient):
         ufunc, computes = REDUCTIONS[kind]
         compute = dtype if computes else None
         if computes:
-            whole = array.size <= CHEAP.whole
+            whole = array.size <= FOLDS.whole
         else:
             # NumPy stops at the first element that decides any() or all(), which blocks would not.
             whole = array.nbytes <= EXTREMUM_BYTES or array.dtype == dt.bool_
@@ -427,7 +452,7 @@ class CpuClient(ArrayLibClient):
         result = self.empty(array.shape, dtype)
         ufunc = _SCANS[kind]
         others = tuple(n for i, n in enumerate(array.shape) if i != axis)
-        if array.size <= CHEAP.whole or not others or max(others) < MANY:
+        if array.size <= FOLDS.whole or not others or max(others) < MANY:
             ufunc.accumulate(array, axis=axis, dtype=dtype, out=result)
             return result
         split = next(i for i, n in enumerate(array.shape) if i != axis and n >= MANY)
@@ -439,7 +464,7 @@ class CpuClient(ArrayLibClient):
 
         length = array.shape[split]
         # Rows that are read in runs of a few cache lines: a block is no narrower than 64 places.
-        step = max(64, blocks(length, array.size // length, CHEAP.block)[0].stop)
+        step = max(64, blocks(length, array.size // length, FOLDS.block)[0].stop)
         run_blocks(body, [slice(i, min(i + step, length)) for i in range(0, length, step)])
         return result
 
@@ -454,3 +479,8 @@ _SCANS: dict[Reduction, np.ufunc] = {
 
 def _is_dtype(kind: Kind) -> bool:
     return isinstance(kind, np.dtype)
+
+
+def _width(kinds: tuple[Kind, ...]) -> int:
+    """Bytes that an operation reads for each element."""
+    return sum(kind.itemsize for kind in kinds if isinstance(kind, np.dtype))

@@ -12,7 +12,7 @@ import numpy as np
 from numr.dtypes import DType
 from numr.ir.fused import Computation, Source, Step
 from numr.ir.ops import ADD, Reduction, Signature
-from numr.runtime.cpu.blockwise import CHEAP
+from numr.runtime.cpu.blockwise import FOLDS
 from numr.runtime.cpu.jit.loops import KernelLoop
 from numr.runtime.cpu.memory import ALIGNMENT
 from numr.runtime.cpu.reductions import (
@@ -193,7 +193,7 @@ def reduce_computed(
         if size * elements.dtype.itemsize <= REDUCTION_BYTES:
             return None
         block = None
-    elif size > CHEAP.whole if computes else size * elements.dtype.itemsize > EXTREMUM_BYTES:
+    elif size > FOLDS.whole if computes else size * elements.dtype.itemsize > EXTREMUM_BYTES:
         block = None
     else:
         # Of an array one call of NumPy would do, which goes row by row as well.
