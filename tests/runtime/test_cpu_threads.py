@@ -10,6 +10,7 @@ import pytest
 import numr
 from numr.runtime import client_of
 from numr.runtime.client import RuntimeClient
+from numr.runtime.cpu.reductions import DECISION_BYTES
 from numr.runtime.cpu.threads import run_blocks
 
 PARTS = [slice(i, i + 1) for i in range(50)]
@@ -106,3 +107,18 @@ def test_squared_distances_are_those_of_the_composed_form(dtype, axes):
         for result in (got, composed):
             error = np.abs(result.reshape(exact.shape) - exact)
             assert np.all(error <= bound * exact * max(1, np.log2(array.size)))
+
+
+@pytest.mark.parametrize("place", [None, 0, 5_000_000, -1])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_large_decisions_are_those_of_numpy(place, keepdims):
+    host = np.zeros((3, DECISION_BYTES // 2), dtype=np.bool)
+    if place is not None:
+        host.reshape(-1)[place] = True
+    x = numr.cpu.asarray(host)
+    for values, tensor in ((host, x), (~host, ~x)):
+        for name in ("any", "all"):
+            found = getattr(numr.cpu, name)(tensor, keepdims=keepdims)
+            expected = getattr(np, name)(values, keepdims=keepdims)
+            assert found.shape == np.shape(expected)
+            np.testing.assert_array_equal(found.to_numpy(), expected)

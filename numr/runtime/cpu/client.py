@@ -35,11 +35,13 @@ from numr.runtime.cpu.blockwise import (
 )
 from numr.runtime.cpu.memory import CpuAllocator, Lease
 from numr.runtime.cpu.reductions import (
+    DECISION_BYTES,
     DISTANCES_BLOCK,
     EXTREMUM_BYTES,
     PARTS_ABOVE,
     REDUCTIONS,
     adds_one_by_one,
+    decide_blocks,
     reduce_blocks,
     reduce_parts,
     squared_distances,
@@ -407,7 +409,16 @@ class CpuClient(ArrayLibClient):
             # NumPy stops at the first element that decides any() or all(), which blocks would not.
             whole = array.nbytes <= EXTREMUM_BYTES or array.dtype == dt.bool_
         value: Array
-        if not whole and axes:
+        if (
+            kind in (Reduction.ANY, Reduction.ALL)
+            and array.dtype == dt.bool_
+            and len(axes) == array.ndim
+            and array.size > DECISION_BYTES
+            and array.flags.c_contiguous
+        ):
+            shape = (1,) * array.ndim if keepdims else ()
+            value = np.full(shape, decide_blocks(array, kind))
+        elif not whole and axes:
             value = reduce_blocks(array, axes, keepdims, ufunc, compute, dtype, self.empty)
         elif (
             computes

@@ -21,6 +21,7 @@ from numr.runtime.cpu.blockwise import MANY
 from numr.runtime.cpu.threads import blocks, run_blocks
 
 __all__ = [
+    "DECISION_BYTES",
     "DISTANCES_BLOCK",
     "EXTREMUM_BYTES",
     "PARTS_ABOVE",
@@ -31,6 +32,7 @@ __all__ = [
     "Row",
     "add_columns",
     "adds_one_by_one",
+    "decide_blocks",
     "keeps_rows",
     "reduce_blocks",
     "reduce_parts",
@@ -50,6 +52,9 @@ Empty = Callable[[tuple[int, ...], DType], Array]
 REDUCTION_BYTES: Final = 1 << 20
 #: Up to this size one call finds an extremum as quickly as several threads.
 EXTREMUM_BYTES: Final = 1 << 23
+#: Up to this size one call decides any() or all() of booleans as quickly as several threads.
+DECISION_BYTES: Final = 1 << 23
+_DECISION_BLOCK: Final = 1 << 22
 
 #: The ufunc of each reduction, and whether it computes in the dtype of the result.
 REDUCTIONS: Final[dict[Reduction, tuple[np.ufunc, bool]]] = {
@@ -297,3 +302,18 @@ def _split_axis(elements: Elements) -> int:
     shape = elements.shape
     long = [i for i, n in enumerate(shape) if n >= MANY]
     return elements.outermost(long or [max(range(len(shape)), key=lambda i: shape[i])])
+
+
+def decide_blocks(array: Array, kind: Reduction) -> bool:
+    """``any()`` or ``all()`` of a C-contiguous array of booleans; blocks after the one that decides are not read."""
+    ufunc, _ = REDUCTIONS[kind]
+    decisive = kind is Reduction.ANY
+    row = array.reshape(-1)
+    decided: list[bool] = []
+
+    def body(part: slice) -> None:
+        if not decided and bool(ufunc.reduce(row[part])) is decisive:
+            decided.append(True)
+
+    run_blocks(body, blocks(row.size, 1, _DECISION_BLOCK))
+    return decisive if decided else not decisive
