@@ -24,6 +24,7 @@ __all__ = [
     "FULL",
     "FUSED",
     "FUSED_REDUCE",
+    "FUSED_ROWS",
     "REDUCE",
     "Buffer",
     "Node",
@@ -41,6 +42,7 @@ FULL: Final = "full"
 REDUCE: Final = "reduce"
 FUSED: Final = "fused"
 FUSED_REDUCE: Final = "fused_reduce"
+FUSED_ROWS: Final = "fused_rows"
 
 
 class ProgramError(NumrError, AssertionError):
@@ -165,7 +167,8 @@ class Node:
         What it writes.
     attributes : tuple
         Its other arguments: for ``elementwise`` the operation and its signature, for ``reduce`` the reduction, the
-        axes, ``keepdims`` and the dtype; for ``fused`` the computation.
+        axes, ``keepdims`` and the dtype; for ``fused`` the computation; for ``fused_rows`` that of the rows, their
+        shape and the axes along which they are reduced.
     fresh : bool
         Whether the results are buffers of their own that did not exist before.
     name : str

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from numr.ir.fused import Computation
+    from numr.ir.rows import RowComputation
     from numr.runtime.base import Allocator, Device, Runtime
     from numr.runtime.graph import Graph
     from numr.runtime.graphs.recording import Recorder
@@ -105,6 +106,8 @@ class RuntimeClient(ABC, Generic[A]):
     fusion_arrays: int = 16
     #: Whether computing again is cheaper than storing and loading, as on GPUs.
     fusion_recomputes: bool = False
+    #: Whether it pays to compute something of a reduction's results in the kernel that reduces.
+    fusion_epilogues: bool = False
     #: Whether a graph's intermediate values that are needed at one time lie in blocks of memory of their own, not in one.
     separate_memory: ClassVar[bool] = False
     #: Whether native arrays are NumPy arrays in host memory, so that NumPy may use them in place.
@@ -427,6 +430,35 @@ class RuntimeClient(ABC, Generic[A]):
         results = self.empty(shape, computation.result_dtypes[0])
         self.fused(computation)(operands, [results])
         return self.reduce(kind, results, axes, keepdims, dtype)
+
+    def fuses_rows(
+        self, shape: tuple[int, ...], axes: tuple[int, ...], dtypes: tuple[DType, ...]
+    ) -> bool:
+        """Whether :meth:`fused_rows` goes over the rows of a shape without leaving their values in memory between.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            The shape, without lengths of 0.
+        axes : tuple of int
+            The axes along which rows lie.
+        dtypes : tuple of dtype
+            Of what is reduced.
+        """
+        return False
+
+    def fused_rows(
+        self, computation: RowComputation, shape: tuple[int, ...], axes: tuple[int, ...]
+    ) -> FusedLoop:
+        """Prepare a computation of rows of a shape that lie along some axes.
+
+        Its operands broadcast to the shape. Results for each element have the shape, and those for each row have it
+        with axes of length 1. The same as its operations and reductions one by one, as far as :meth:`fused` and
+        :meth:`reduce_fused` are. Composed of these; a runtime that does more at once overrides it.
+        """
+        from numr.runtime.composed_rows import composed_rows
+
+        return composed_rows(self, computation, shape, axes)
 
     def squared_distances(self, array: A, center: A, axes: tuple[int, ...], keepdims: bool) -> A:
         """Sum over axes the squared absolute values of ``array - center``, which broadcast to ``array``'s shape.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from numr.errors import CaptureError, DeviceMismatch, ShapeError
-from numr.ir.graph import FUSED, FUSED_REDUCE, Program
+from numr.ir.graph import FUSED, FUSED_REDUCE, FUSED_ROWS, Program
 from numr.runtime.client import RuntimeClient
 from numr.runtime.graph import CapturedGraph
 from numr.runtime.graphs.recording import recording
@@ -88,7 +88,8 @@ class TensorGraph(CapturedGraph[Tensor]):
 
 def _described(program: Program) -> str:
     lines = [str(program)]
-    kernels = [node for node in program.nodes if node.family in (FUSED, FUSED_REDUCE)]
+    families = (FUSED, FUSED_REDUCE, FUSED_ROWS)
+    kernels = [node for node in program.nodes if node.family in families]
     lines.append(f"{len(program.nodes)} steps, {len(kernels)} of them fused kernels")
     return "\n".join(lines)
 

@@ -25,7 +25,9 @@ def xp(request, monkeypatch):
         cls = type(rt.default_client(rt.default_device()))
         monkeypatch.setattr(cls, "fuses", lambda self, op, compute: True)
         monkeypatch.setattr(cls, "fusion_recomputes", True)
-        for method in ("fused", "reduce_fused"):
+        monkeypatch.setattr(cls, "fusion_epilogues", True)
+        monkeypatch.setattr(cls, "fuses_rows", lambda self, shape, axes, dtypes: True)
+        for method in ("fused", "reduce_fused", "fused_rows"):
             monkeypatch.setattr(cls, method, getattr(RuntimeClient, method))
     return namespace
 

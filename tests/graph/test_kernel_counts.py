@@ -26,25 +26,66 @@ def softmax(xp, x):
     return e / xp.sum(e, axis=-1, keepdims=True)
 
 
+def softmax_and_maximum(xp, x):
+    m = xp.max(x, axis=-1, keepdims=True)
+    e = xp.exp(x - m)
+    return e / xp.sum(e, axis=-1, keepdims=True), m
+
+
 def layer_norm(xp, x):
     centered = x - xp.mean(x, axis=-1, keepdims=True)
     variance = xp.mean(centered * centered, axis=-1, keepdims=True)
     return centered / xp.sqrt(variance + 1e-5)
 
 
-#: Programs of one array, with the numbers of kernels and calls that they are: where computing again does not pay, and
-#: where it does.
+def log_sum_exp(xp, x):
+    m = xp.max(x, axis=-1)
+    return m + xp.log(xp.sum(xp.exp(x - m[:, None]), axis=-1))
+
+
+#: What a device may take on: nothing in particular, computing again instead of storing, and rows with all that is done
+#: with them.
+MODES = {
+    "plain": {
+        "fusion_recomputes": False,
+        "fusion_epilogues": False,
+        "fuses_rows": lambda *_: False,
+    },
+    "recomputing": {
+        "fusion_recomputes": True,
+        "fusion_epilogues": False,
+        "fuses_rows": lambda *_: False,
+    },
+    "rows": {"fusion_recomputes": True, "fusion_epilogues": True, "fuses_rows": lambda *_: True},
+}
+#: Programs of one array, with the numbers of kernels and calls that they are in these modes.
 COUNTS = {
-    "sum of squares": (lambda xp, x: xp.sum(x * x), 1, 1),
-    "mean": (lambda xp, x: xp.mean(x), 2, 2),
-    "softmax": (softmax, 4, 3),
-    "layer norm": (layer_norm, 5, 5),
-    "two results": (lambda xp, x: (x * 2 + 1, xp.where(x > 0, x, -x)), 2, 2),
-    "a result of another": (lambda xp, x: (x * 2, (x * 2 + 1) * x), 1, 1),
-    "through a cast": (lambda xp, x: xp.astype(xp.astype(x, xp.int32) + 1, xp.float32) * x, 1, 1),
-    "through a view": (lambda xp, x: xp.permute_dims(x * 2, (1, 0)) + 1, 1, 1),
-    "update in place": (lambda xp, x: x.__iadd__(xp.abs(x) * 2), 1, 1),
-    "filled": (lambda xp, x: xp.full(x.shape, 2.0, dtype=xp.float32) * x, 1, 1),
+    "sum of squares": (lambda xp, x: xp.sum(x * x), 1, 1, 1),
+    "mean": (lambda xp, x: xp.mean(x), 2, 2, 1),
+    "mean of columns": (lambda xp, x: xp.mean(x, axis=0), 2, 2, 1),
+    "norm": (lambda xp, x: xp.sqrt(xp.sum(x * x)), 2, 2, 1),
+    "softmax": (softmax, 4, 3, 1),
+    "layer norm": (layer_norm, 5, 5, 1),
+    "log sum exp": (log_sum_exp, 3, 3, 1),
+    "softmax and a maximum": (softmax_and_maximum, 4, 3, 1),
+    "one mean twice": (lambda xp, x: (x - xp.mean(x)) / xp.mean(x, keepdims=True), 3, 3, 1),
+    "along both axes": (
+        lambda xp, x: x / xp.sum(x, axis=1, keepdims=True) / xp.sum(x, axis=0),
+        3,
+        3,
+        2,
+    ),
+    "two results": (lambda xp, x: (x * 2 + 1, xp.where(x > 0, x, -x)), 2, 2, 2),
+    "a result of another": (lambda xp, x: (x * 2, (x * 2 + 1) * x), 1, 1, 1),
+    "through a cast": (
+        lambda xp, x: xp.astype(xp.astype(x, xp.int32) + 1, xp.float32) * x,
+        1,
+        1,
+        1,
+    ),
+    "through a view": (lambda xp, x: xp.permute_dims(x * 2, (1, 0)) + 1, 1, 1, 1),
+    "update in place": (lambda xp, x: x.__iadd__(xp.abs(x) * 2), 1, 1, 1),
+    "filled": (lambda xp, x: xp.full(x.shape, 2.0, dtype=xp.float32) * x, 1, 1, 1),
 }
 
 
@@ -55,13 +96,22 @@ def test_the_chain_is_one_kernel(xp):
     assert graph.nbytes == 0
 
 
-@pytest.mark.parametrize("recomputes", [False, True])
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", COUNTS)
-def test_counts(xp, client, monkeypatch, name, recomputes):
-    monkeypatch.setattr(client, "fusion_recomputes", recomputes)
+def test_counts(xp, client, monkeypatch, name, mode):
+    for attribute, value in MODES[mode].items():
+        monkeypatch.setattr(client, attribute, value)
     f, *counts = COUNTS[name]
-    graph = numr.capture(lambda x: f(xp, x), numbers(xp, 12, 20))
-    assert len(graph.nodes) == counts[recomputes], str(graph)
+    x = numbers(xp, 12, 20)
+    graph = numr.capture(lambda x: f(xp, x), x)
+    assert len(graph.nodes) == dict(zip(MODES, counts, strict=True))[mode], str(graph)
+    expected = f(xp, numbers(xp, 12, 20))
+    if name != "update in place":
+        graph.launch()
+    for got, right in zip(
+        graph.outputs, expected if isinstance(expected, tuple) else [expected], strict=True
+    ):
+        assert close(got, right)
 
 
 def test_long_programs_are_split(xp, client):

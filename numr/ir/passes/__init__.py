@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from numr.ir.passes.fuse import FusionLimits, fuse
 from numr.ir.passes.memory import Arena, plan_memory
+from numr.ir.passes.rows import fuse_rows
 from numr.ir.passes.simplify import common_subexpressions, dead_code
 
 __all__ = [
@@ -12,5 +13,6 @@ __all__ = [
     "common_subexpressions",
     "dead_code",
     "fuse",
+    "fuse_rows",
     "plan_memory",
 ]

@@ -16,15 +16,18 @@ from numr.ir import ops
 from numr.ir.graph import FULL, FUSED_REDUCE, REDUCE, Buffer, Node, Operand, Program, Ref
 from numr.ir.ops import Op
 from numr.ir.passes.groups import Group, Value, broadcast, parts_of
+from numr.ir.passes.order import conflict, reads, writes
 from numr.ir.passes.simplify import count_readers, dead_code, stable_buffers
 from numr.layout.composition import compose
 
-__all__ = ["FusionLimits", "fuse"]
+__all__ = ["Fuses", "FusionLimits", "fuse"]
 
 #: Says whether a runtime fuses an operation (None: a conversion) that computes in a dtype.
 Fuses = Callable[[Op | None, DType], bool]
 #: Says as how many steps an operation that computes in a dtype counts.
 Weight = Callable[[Op | None, DType], int]
+#: Says whether a runtime does several reductions of a shape along some axes, of elements of some dtypes, as one.
+Rows = Callable[[tuple[int, ...], tuple[int, ...], tuple[DType, ...]], bool]
 
 
 @dataclass(frozen=True)
@@ -42,12 +45,18 @@ class FusionLimits:
     recomputes : bool
         Whether a reduction may compute by itself what other elementwise work needs as well, so that it is stored
         for neither: right where memory is slower than arithmetic.
+    rows : callable
+        Which reductions are done together, and with elementwise work; none by default.
+    epilogues : bool
+        Whether it is worth while to compute something of a reduction's results where it ends.
     """
 
     steps: int = 128
     arrays: int = 16
     weight: Weight = lambda op, dtype: 1
     recomputes: bool = False
+    rows: Rows = lambda shape, axes, dtypes: False
+    epilogues: bool = False
 
 
 #: Operations that cost so little that computing them again is cheaper than storing and loading the result.
@@ -192,7 +201,7 @@ class _Fusion:
                 if layout is None:
                     return None
                 ref = broadcast(Ref(value.operand.buffer, layout, value.dtype), group.shape)
-                if any(ref.overlaps(w) for item in (producer, *since) for w in _writes(item)):
+                if any(ref.overlaps(w) for item in (producer, *since) for w in writes(item)):
                     return None
                 if ref.overlaps(target) and ref != target:
                     return None
@@ -219,8 +228,8 @@ class _Fusion:
             return later
         first, second = self.items.index(earlier), self.items.index(later)
         between = self.items[first + 1 : second]
-        up = not any(_conflict(item, later) for item in between)
-        down = not any(_conflict(earlier, item) for item in between)
+        up = not any(conflict(item, later) for item in between)
+        down = not any(conflict(earlier, item) for item in between)
         if not (up or down):
             return later
         merged = Group(earlier.shape)
@@ -279,7 +288,7 @@ class _Fusion:
         since = self.items[self.items.index(group) :]
         computation, operands = group.computation([group.stores[whole]])
         refs = [x for x in operands if isinstance(x, Ref)]
-        if any(ref.overlaps(write) for ref in refs for item in since for write in _writes(item)):
+        if any(ref.overlaps(write) for ref in refs for item in since for write in writes(item)):
             return False
         self.readers[operand.buffer] -= 1
         attributes = (computation, *node.attributes, whole.shape)
@@ -320,7 +329,7 @@ class _Fusion:
                     del self.items[position]
                     continue
                 item.values = item.needed(list(item.stores.values()))
-            read.update(ref.buffer for ref in _reads(item))
+            read.update(ref.buffer for ref in reads(item))
         return [self._node(item) for item in self.items]
 
     def _node(self, item: _Item) -> Node:
@@ -332,19 +341,3 @@ class _Fusion:
         # Alone as it was, unless it takes scalars from memory that nobody fills any more.
         read = {ref.buffer for ref in item.reads}
         return origin if all(ref.buffer in read for ref in origin.reads) else item.node()
-
-
-def _reads(item: _Item) -> list[Ref]:
-    return list(item.reads)
-
-
-def _writes(item: _Item) -> list[Ref]:
-    return list(item.results) if isinstance(item, Node) else item.writes
-
-
-def _conflict(first: _Item, second: _Item) -> bool:
-    """Whether two items cannot change places."""
-    first_writes, second_writes = _writes(first), _writes(second)
-    return any(
-        write.overlaps(ref) for write in first_writes for ref in (*_reads(second), *second_writes)
-    ) or any(write.overlaps(ref) for write in second_writes for ref in _reads(first))

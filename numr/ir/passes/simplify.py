@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
-from numr.ir.graph import Buffer, Node, Operand, Program, Ref
+from numr.ir.graph import REDUCE, Buffer, Node, Operand, Program, Ref
+from numr.layout import Layout
 
 __all__ = ["common_subexpressions", "count_readers", "dead_code", "stable_buffers"]
+
+_Operand = TypeVar("_Operand", Ref, Operand)
 
 
 def dead_code(program: Program) -> Program:
@@ -46,19 +49,40 @@ def common_subexpressions(program: Program) -> Program:
         if not node.fresh or not all(buffer in stable for buffer in buffers):
             nodes.append(node)
             continue
-        key = (
-            node.family,
-            node.attributes,
-            tuple(_key(x) for x in node.operands),
-            tuple((ref.layout, ref.dtype) for ref in node.results),
-        )
-        first = seen.setdefault(key, node)
+        first = seen.setdefault(_key_of(node), node)
         if first is node or any(ref.buffer in outputs for ref in node.results):
             nodes.append(node)
         else:
             for mine, other in zip(node.results, first.results, strict=True):
                 replaced[mine.buffer] = other.buffer
     return replace(program, nodes=nodes)
+
+
+def _key_of(node: Node) -> Any:
+    """What nodes that compute the same have alike."""
+    attributes, shape = node.attributes, None
+    if node.family == REDUCE and node.results[0].is_whole:
+        # Axes of length 1 change nothing in memory.
+        kind, axes, _, dtype = attributes
+        return REDUCE, kind, axes, dtype, *map(_key, node.operands)
+    if node.is_elementwise and node.results[0].is_whole:
+        shape = node.results[0].shape
+    return (
+        node.family,
+        attributes,
+        tuple(_key(_without_ones(x, shape)) for x in node.operands),
+        tuple((_without_ones(ref, shape).layout, ref.dtype) for ref in node.results),
+    )
+
+
+def _without_ones(operand: _Operand, shape: tuple[int, ...] | None) -> _Operand:
+    """A reference that broadcasts to a shape without the axes that have length 1 there."""
+    if shape is None or not isinstance(operand, Ref):
+        return operand
+    layout = operand.layout
+    axes = [axis for axis in range(layout.ndim) if shape[len(shape) - layout.ndim + axis] != 1]
+    lengths, steps = (tuple(x[axis] for axis in axes) for x in (layout.shape, layout.strides))
+    return replace(operand, layout=Layout(lengths, steps, layout.offset))
 
 
 def _key(operand: Operand) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from numr.ir.graph import Program, Ref
-from numr.ir.passes import FusionLimits, common_subexpressions, dead_code, fuse
+from numr.ir.passes import FusionLimits, common_subexpressions, dead_code, fuse, fuse_rows
 from numr.runtime.client import RuntimeClient
 from numr.runtime.graph import CapturedGraph, Graph
 from numr.runtime.graphs.prepared import Replay, Result
@@ -26,8 +26,10 @@ def optimized(program: Program, client: RuntimeClient[Any]) -> Program:
         client.fusion_arrays,
         client.fusion_weight,
         client.fusion_recomputes,
+        client.fuses_rows,
+        client.fusion_epilogues,
     )
-    return fuse(program, client.fuses, limits)
+    return fuse_rows(fuse(program, client.fuses, limits), client.fuses, limits)
 
 
 class Bound:

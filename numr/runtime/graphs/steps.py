@@ -11,6 +11,7 @@ from numr.ir.graph import (
     FULL,
     FUSED,
     FUSED_REDUCE,
+    FUSED_ROWS,
     REDUCE,
     Node,
     Ref,
@@ -109,7 +110,7 @@ class Step:
 
 def writes_in_place(node: Node) -> bool:
     """Whether a node writes into memory that it is given, and makes no array of its own."""
-    return node.family in (FUSED, ELEMENTWISE, CONVERT, FULL, "scatter")
+    return node.family in (FUSED, FUSED_ROWS, ELEMENTWISE, CONVERT, FULL, "scatter")
 
 
 def run_of(client: RuntimeClient[Any], node: Node) -> Run:
@@ -157,6 +158,10 @@ def _run_fused_reduce(client: RuntimeClient[Any], node: Node) -> Run:
     return run
 
 
+def _run_fused_rows(client: RuntimeClient[Any], node: Node) -> Run:
+    return client.fused_rows(*node.attributes)
+
+
 def _run_scatter(client: RuntimeClient[Any], node: Node) -> Run:
     _, indices, values = node.attributes
 
@@ -195,5 +200,6 @@ _RUNS: Final[dict[str, Callable[[RuntimeClient[Any], Node], Run]]] = {
     FULL: _run_full,
     REDUCE: _run_reduce,
     FUSED_REDUCE: _run_fused_reduce,
+    FUSED_ROWS: _run_fused_rows,
     "scatter": _run_scatter,
 }
