@@ -29,7 +29,7 @@ class TensorGraph(CapturedGraph[Tensor]):
         The work as recorded and optimised, one node a line.
     """
 
-    __slots__ = ("_replay", "_structure")
+    __slots__ = ("_replay", "_replayed", "_structure")
 
     def __init__(
         self,
@@ -41,6 +41,7 @@ class TensorGraph(CapturedGraph[Tensor]):
         graph = ReplayGraph(replay, [x._data for x in inputs], [x._data for x in outputs])
         super().__init__(graph, inputs, outputs, replay)
         self._replay = replay
+        self._replayed = graph
         self._structure = structure
 
     @property
@@ -72,7 +73,10 @@ class TensorGraph(CapturedGraph[Tensor]):
             If the number of inputs differs, or one is no tensor.
         ShapeError, DTypeError, DeviceMismatch
             If an input differs from the captured one.
+        CaptureError
+            If another graph is being captured.
         """
+        self._replayed.refuse_while_captured()
         given = list(_leaves(inputs))
         _check(given, self.inputs)
         for target, source in zip(self.inputs, given, strict=True):

@@ -450,6 +450,21 @@ def test_captures_do_not_nest(xp):
     assert same(x * 2, x * 2)
 
 
+@pytest.mark.parametrize("use", [lambda graph, _: graph.launch(), lambda graph, y: graph(y)])
+def test_the_launch_of_a_graph_is_not_captured(xp, use):
+    x, y = numbers(xp, 3), numbers(xp, 3) + 5
+    graph = numr.capture(lambda x: x * 2, x)
+    before = xp.asarray(x, copy=True)
+    with pytest.raises(CaptureError, match="the launch of a graph does not become part of it"):
+        numr.capture(lambda y: use(graph, y), y)
+    assert same(x, before)
+    assert same(graph(y), y * 2)
+    # What jit makes of a function is part of the outer graph.
+    doubled = numr.jit(lambda x: x * 2)
+    outer = numr.capture(lambda y: doubled(y) + 1, y)
+    assert same(outer(before), before * 2 + 1)
+
+
 def test_wrong_inputs(xp):
     x = numbers(xp, 3)
     graph = numr.capture(lambda x: x * 2, x)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from numr.errors import CaptureError
 from numr.ir.graph import Program, Ref
 from numr.ir.passes import FusionLimits, common_subexpressions, dead_code, fuse, fuse_rows
 from numr.runtime.client import RuntimeClient
@@ -176,8 +177,26 @@ class ReplayGraph(Graph):
         self._bound = Bound(replay, inputs, outputs)
 
     def launch(self) -> None:
-        """Run the program on the memory of its inputs and outputs."""
+        """Run the program on the memory of its inputs and outputs.
+
+        Raises
+        ------
+        CaptureError
+            If the thread captures another graph on the device.
+        """
+        self.refuse_while_captured()
         self._bound.launch()
+
+    def refuse_while_captured(self) -> None:
+        """Raise CaptureError if the thread captures a graph on the device, which could not hold the launch."""
+        client = self.replay.client
+        recorder = client.recorder
+        if recorder is not None and recorder.here() is recorder:
+            raise CaptureError(
+                f"launch: another graph is being captured on {client.device}, and the launch of a graph does not become "
+                "part of it. Call the function that this graph was captured from, or what numr.jit makes of it: its "
+                "work becomes part of the outer graph."
+            )
 
     def is_replay_capable(self) -> bool:
         """Return True."""
