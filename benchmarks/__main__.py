@@ -10,7 +10,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from benchmarks import add, device, environment, goals, importing, large, peers, report, small, wgpu
+from benchmarks import (
+    add,
+    capture,
+    device,
+    environment,
+    goals,
+    importing,
+    large,
+    peers,
+    report,
+    small,
+    wgpu,
+)
 from benchmarks.timing import Measurement
 from numr.errors import RuntimeUnavailable
 
@@ -28,12 +40,16 @@ BENCHMARKS: Final = {
     add.NAME: add.measure,
     large.NAME: large.measure,
     importing.NAME: _import,
+    capture.NAME: capture.measure,
 }
 #: On GPUs with peers of their own.
 ON_DEVICE: Final = {device.NAME: device.measure, wgpu.NAME: wgpu.measure}
 ALL: Final = {**BENCHMARKS, **ON_DEVICE}
 #: What a runtime runs unless told otherwise; others run those of the CPU.
-USUAL: Final = {device.RUNTIME: {device.NAME}, wgpu.RUNTIME: {wgpu.NAME}}
+USUAL: Final = {
+    device.RUNTIME: {device.NAME, capture.NAME},
+    wgpu.RUNTIME: {wgpu.NAME, capture.NAME},
+}
 
 
 def _parser() -> argparse.ArgumentParser:

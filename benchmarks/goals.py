@@ -7,19 +7,20 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from benchmarks import add, device, importing, large, small, wgpu
+from benchmarks import add, capture, device, first, importing, large, programs, small, wgpu
 from benchmarks.timing import Measurement, Ratio
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A bound on the ratio of numr's time to a peer's, for all measurements that it covers."""
+    """A bound on the ratio of numr's time to a peer's, or on a count, for all measurements that it covers."""
 
     name: str
     #: In words, as it was set.
     target: str
     benchmark: str
     groups: tuple[str, ...]
+    #: Empty where a count is bounded.
     peer: str
     at_most: float
     #: Only the measurement of this label, where a group has others.
@@ -30,6 +31,17 @@ class Goal:
     elements: tuple[int, int] | None = None
     #: The runtime that it is set for.
     runtime: str = "cpu"
+    #: What is counted, where no time is meant.
+    count: str | None = None
+
+    @property
+    def bound(self) -> str:
+        """What is allowed, in short."""
+        return (
+            f"{self.at_most:.0f} {self.count}"
+            if self.count
+            else f"{self.at_most:.2f} x {self.peer}"
+        )
 
     def covers(self, measurement: Measurement) -> bool:
         """Whether a measurement is one of those that the goal is about."""
@@ -41,8 +53,44 @@ class Goal:
             and (self.elements is None or low <= (measurement.elements or 0) <= high)
         )
 
+    def found(self, measurement: Measurement) -> Ratio:
+        """What a measurement says of the goal; a count is the same in all rounds."""
+        if self.count is None:
+            return measurement.ratio(self.peer, self.subject)
+        count = measurement.counts[self.count]
+        return Ratio(count, count, count)
+
 
 _LARGE: Final = (large.SIZES[0], large.SIZES[-1])
+_WITHOUT_LLVMLITE: Final = capture.in_blocks("numr.cpu")
+_ROWS: Final = tuple(program.name for program in programs.NORMS)
+_SUMS_AND_SOFTMAX: Final = (programs.SUM_OF_EXP.name, programs.SOFTMAX.name)
+
+
+def _over_rows(where: str, runtime: str) -> tuple[Goal, ...]:
+    """Goals of programs over rows on GPUs: their time, and how many kernels they take."""
+    return (
+        Goal(
+            name=f"jitted softmax, layer norm, mean and variance of 100M on {where}",
+            target="at most 1.5 of the time to move the memory, each",
+            benchmark=capture.NAME,
+            groups=_ROWS,
+            peer=add.FLOOR,
+            at_most=1.5,
+            runtime=runtime,
+        ),
+        Goal(
+            name=f"steps of softmax, layer norm, mean and variance on {where}",
+            target="two kernels or fewer, each",
+            benchmark=capture.NAME,
+            groups=_ROWS,
+            peer="",
+            at_most=2,
+            runtime=runtime,
+            count=capture.STEPS,
+        ),
+    )
+
 
 #: Scans and selections are measured without a goal.
 GOALS: Final[tuple[Goal, ...]] = (
@@ -212,6 +260,122 @@ GOALS: Final[tuple[Goal, ...]] = (
         at_most=3.0,
         runtime=wgpu.RUNTIME,
     ),
+    Goal(
+        name="jitted chain of 10M on the CPU, beside NumPy",
+        target="at least 8 times NumPy's speed on two cores, each dtype",
+        benchmark=capture.NAME,
+        groups=(programs.CHAIN.name,),
+        peer="numpy",
+        at_most=1 / 8,
+    ),
+    Goal(
+        name="jitted chain of 10M on the CPU, beside PyTorch's compiler",
+        target="at most 0.7 of torch.compile's time, each dtype",
+        benchmark=capture.NAME,
+        groups=(programs.CHAIN.name,),
+        peer=capture.TORCH,
+        at_most=0.7,
+    ),
+    Goal(
+        name="jitted chain of 10M without llvmlite, beside NumPy",
+        target="at least 2.3 times NumPy's speed on two cores, each dtype",
+        benchmark=capture.NAME,
+        groups=(programs.CHAIN.name,),
+        subject=_WITHOUT_LLVMLITE,
+        peer="numpy",
+        at_most=1 / 2.3,
+    ),
+    Goal(
+        name="jitted chain of 10M without llvmlite, beside numexpr",
+        target="at most numexpr's time, each dtype",
+        benchmark=capture.NAME,
+        groups=(programs.CHAIN.name,),
+        subject=_WITHOUT_LLVMLITE,
+        peer="numexpr",
+        at_most=1.0,
+    ),
+    Goal(
+        name="jitted sum of exp and softmax of 10M on the CPU",
+        target="at most 1.3 of the time to move the memory, each",
+        benchmark=capture.NAME,
+        groups=_SUMS_AND_SOFTMAX,
+        peer=add.FLOOR,
+        at_most=1.3,
+    ),
+    Goal(
+        name="first two calls of a new program on the CPU",
+        target="under 100 ms, in a fresh process too",
+        benchmark=capture.NAME,
+        groups=(first.GROUP,),
+        peer=capture.BOUND,
+        at_most=1.0,
+    ),
+    Goal(
+        name="compiled kernels on disk, on the CPU",
+        target="a second process compiles none again",
+        benchmark=capture.NAME,
+        groups=(first.ON_DISK,),
+        peer="",
+        at_most=0,
+        count=first.COMPILED,
+    ),
+    Goal(
+        name="jitted chain of 10M on CUDA, beside PyTorch's compiler",
+        target="at most 1.1 of torch.compile's time",
+        benchmark=capture.NAME,
+        groups=(programs.CHAIN.name,),
+        peer=capture.TORCH,
+        at_most=1.1,
+        runtime=device.RUNTIME,
+    ),
+    Goal(
+        name="jitted chain of 10M on CUDA",
+        target="at most 1.25 of the time to move the memory",
+        benchmark=capture.NAME,
+        groups=(programs.CHAIN.name,),
+        peer=add.FLOOR,
+        at_most=1.25,
+        runtime=device.RUNTIME,
+    ),
+    Goal(
+        name="jitted call of 101 operations on 4096 float32 on CUDA",
+        target="at most 30 us",
+        benchmark=capture.NAME,
+        groups=(capture.SHORT,),
+        peer=capture.BOUND,
+        at_most=1.0,
+        runtime=device.RUNTIME,
+    ),
+    Goal(
+        name="launch of a graph of 100 kernels on CUDA",
+        target="at most 10 us of host time",
+        benchmark=capture.NAME,
+        groups=(capture.LAUNCH,),
+        peer=capture.BOUND,
+        at_most=1.0,
+        runtime=device.RUNTIME,
+    ),
+    *_over_rows("CUDA", device.RUNTIME),
+    Goal(
+        name="jitted chain of 10M on a GPU through WebGPU",
+        target="at least 80 % of the rate of a copy",
+        benchmark=capture.NAME,
+        groups=(programs.CHAIN.name,),
+        peer=add.FLOOR,
+        at_most=1 / 0.8,
+        runtime=wgpu.RUNTIME,
+    ),
+    Goal(
+        name="launched graph of 101 operations on a GPU through WebGPU",
+        target="at least 5 times the speed of eager calls",
+        benchmark=capture.NAME,
+        groups=(capture.SHORT,),
+        subject=capture.graph_of("numr.wgpu"),
+        peer=capture.eager_of("numr.wgpu"),
+        at_most=1 / 5,
+        runtime=wgpu.RUNTIME,
+    ),
+    *_over_rows("a GPU through WebGPU", wgpu.RUNTIME),
 )
 
 
@@ -253,6 +417,7 @@ class Verdict:
             "goal": self.goal.name,
             "target": self.goal.target,
             "peer": self.goal.peer,
+            "count": self.goal.count,
             "at_most": self.goal.at_most,
             "state": str(self.state),
             "reason": self.reason,
@@ -309,7 +474,9 @@ def _verdict(goal: Goal, measurements: Sequence[Measurement], runtime: str, quic
             return not_measured(measurement.absent[goal.peer])
         if goal.subject is not None and goal.subject not in measurement.series:
             return not_measured(f"there was no {goal.subject!r} in this run")
-    found = [(m, m.ratio(goal.peer, goal.subject)) for m in covered]
+        if goal.count is not None and goal.count not in measurement.counts:
+            return not_measured(f"there was nothing to count as {goal.count}")
+    found = [(m, goal.found(m)) for m in covered]
     found.sort(key=lambda pair: pair[1].value, reverse=True)
     state = State.MET if found[0][1].value <= goal.at_most else State.MISSED
     return Verdict(goal, state, found=tuple(found))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -95,16 +96,35 @@ def _cupy() -> Library:
     return Library("cupy", cupy, cupy.asarray, cupy.cuda.Device().synchronize)
 
 
+def _numexpr() -> Library:
+    return Library("numexpr", importlib.import_module("numexpr"), np.copy, _done)
+
+
+def _jax_on_cuda() -> Library:
+    # It would reserve three quarters of the GPU's memory, which others compute in as well.
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    jax = importlib.import_module("jax")
+    if jax.default_backend() != "gpu":
+        raise ImportError("jax has no CUDA device", name="jax.cuda")
+    library = _jax()
+    return Library("jax", library.xp, jax.device_put, library.wait)
+
+
 #: Libraries that may be installed. NumPy always is.
 OPTIONAL: Final[dict[str, Callable[[], Library]]] = {
     "torch": _torch,
     "array_api_strict": _array_api_strict,
     "jax": _jax,
+    "numexpr": _numexpr,
 }
 
 
 #: Those that compute on NVIDIA's GPUs.
-ON_CUDA: Final[dict[str, Callable[[], Library]]] = {"cupy": _cupy, "torch": _torch_on_cuda}
+ON_CUDA: Final[dict[str, Callable[[], Library]]] = {
+    "cupy": _cupy,
+    "torch": _torch_on_cuda,
+    "jax": _jax_on_cuda,
+}
 
 
 def load(

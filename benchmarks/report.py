@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
-from benchmarks import add, device, importing, large, small, wgpu
+from benchmarks import add, capture, device, importing, large, small, wgpu
+from benchmarks.capture_tables import capture_tables
 from benchmarks.environment import Environment
 from benchmarks.goals import State, Verdict
-from benchmarks.timing import Measurement, Ratio, Series, short
+from benchmarks.tables import Table, absent, figure, spread, times
+from benchmarks.timing import Measurement, short
 
 BEGIN: Final = "<!-- benchmarks: begin -->"
 END: Final = "<!-- benchmarks: end -->"
@@ -19,78 +20,10 @@ _FLOOR: Final = (
     "The floor is the time to move the sum's bytes (two arrays read, one written) as fast as a bare copy "
     "over all threads moves its own, measured by turns with the rest."
 )
-_UNITS: Final = {"us": 1e6, "ms": 1e3}
 
 
 class PageError(Exception):
     """The page has no place for the results."""
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A titled table; the first column is text, the others are figures."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
-    #: How many columns from the left are text.
-    text_columns: int = 1
-
-    def as_text(self) -> str:
-        """Lay the table out in columns."""
-        lines = [self.title, "=" * len(self.title)]
-        if self.rows:
-            table = (self.columns, *self.rows)
-            widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-            lines += [self._line(row, widths) for row in table]
-            lines.insert(3, "  ".join("-" * width for width in widths))
-        return "\n".join([*lines, *self.notes])
-
-    def _line(self, row: tuple[str, ...], widths: Sequence[int]) -> str:
-        cells = (
-            f"{cell:<{width}}" if place < self.text_columns else f"{cell:>{width}}"
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        return "  ".join(cells).rstrip()
-
-    def as_markdown(self) -> str:
-        """Write the table in Markdown, under a heading of the third level."""
-        lines = [f"### {self.title}", ""]
-        if self.rows:
-            rule = tuple(
-                "---" if place < self.text_columns else "---:" for place in range(len(self.columns))
-            )
-            lines += [_markdown_line(row) for row in (self.columns, rule, *self.rows)]
-        for note in self.notes:
-            lines += ["", note]
-        return "\n".join(lines)
-
-
-def _markdown_line(cells: Iterable[str]) -> str:
-    safe = (cell.replace("|", "\\|").replace("*", "\\*") for cell in cells)
-    return f"| {' | '.join(safe)} |"
-
-
-def times(series: Series, unit: str) -> str:
-    """Write a median and, in brackets, the best; ``unit`` is "us" or "ms"."""
-    factor = _UNITS[unit]
-    return f"{_figure(series.median * factor)} ({_figure(series.best * factor)})"
-
-
-def _figure(value: float) -> str:
-    # Three digits, and never an exponent.
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def spread(found: Ratio) -> str:
-    """Write a ratio and the range of the rounds."""
-    return f"{found.value:.2f} [{found.low:.2f}-{found.high:.2f}]"
-
-
-def _absent(measurements: Iterable[Measurement]) -> tuple[str, ...]:
-    reasons = {reason: None for m in measurements for reason in m.absent.values()}
-    return tuple(f"not measured: {reason}" for reason in reasons)
 
 
 def small_table(measurements: Sequence[Measurement]) -> Table:
@@ -109,7 +42,7 @@ def small_table(measurements: Sequence[Measurement]) -> Table:
         "Small calls: microseconds of host time, median (best)",
         ("4 float64", *first.series, *(f"{first.subject}/{name}" for name in others)),
         tuple(rows),
-        _absent(measurements),
+        absent(measurements),
     )
 
 
@@ -131,7 +64,7 @@ def add_table(measurement: Measurement) -> Table:
         f"a + b of {short(measurement.elements)} float64: milliseconds, median (best)",
         ("", "time", "GB/s", "over numpy [range of rounds]", "over floor"),
         tuple(rows),
-        (_FLOOR, *_absent([measurement])),
+        (_FLOOR, *absent([measurement])),
     )
 
 
@@ -195,14 +128,14 @@ def device_tables(measurements: Sequence[Measurement]) -> list[Table]:
         rows = []
         for m in members:
             shown = ([add.FLOOR] if has_floor else []) + names
-            cells = [_figure(m.series[name].median * 1e6) for name in shown]
+            cells = [figure(m.series[name].median * 1e6) for name in shown]
             if has_floor:
                 cells.append(f"{1 / m.ratio(add.FLOOR).value:.0%}")
             rows.append(
                 (m.group, m.label if m.group != m.label else short(m.elements or 0), *cells)
             )
         share = ("numr of floor",) if has_floor else ()
-        tables.append(Table(title, (*head, *share), tuple(rows), _absent(members), 2))
+        tables.append(Table(title, (*head, *share), tuple(rows), absent(members), 2))
     for m in measurements:
         if m.group == device.OVERLAP:
             found = m.ratio(device.longer_of(m.series))
@@ -272,11 +205,13 @@ def goals_table(verdicts: Sequence[Verdict]) -> Table:
     notes = []
     for verdict in verdicts:
         goal = verdict.goal
-        bound = f"{goal.at_most:.2f} x {goal.peer}"
+        bound = goal.bound
         if verdict.state is State.NOT_MEASURED:
             outcome, found = f"{verdict.state}: {verdict.reason}", "-"
         else:
-            outcome, found = str(verdict.state), spread(verdict.found[0][1])
+            worst = verdict.found[0][1]
+            outcome = str(verdict.state)
+            found = spread(worst) if goal.count is None else f"{worst.value:.0f}"
             if len(verdict.found) > 1:
                 found += f" (worst of {len(verdict.found)}: {verdict.found[0][0].title})"
             if not verdict.in_every_round:
@@ -304,7 +239,15 @@ def _first_places(measurements: Sequence[Measurement]) -> dict[str, int]:
 def _tables(measurements: Sequence[Measurement], *, full: bool) -> list[Table]:
     by_name = {
         name: [m for m in measurements if m.benchmark == name]
-        for name in (small.NAME, add.NAME, large.NAME, device.NAME, wgpu.NAME, importing.NAME)
+        for name in (
+            small.NAME,
+            add.NAME,
+            large.NAME,
+            device.NAME,
+            wgpu.NAME,
+            importing.NAME,
+            capture.NAME,
+        )
     }
     tables = []
     if found := by_name[small.NAME]:
@@ -315,6 +258,7 @@ def _tables(measurements: Sequence[Measurement], *, full: bool) -> list[Table]:
     tables += device_tables(by_name[device.NAME])
     tables += wgpu_tables(by_name[wgpu.NAME])
     tables += [import_table(m) for m in by_name[importing.NAME]]
+    tables += capture_tables(by_name[capture.NAME])
     return tables
 
 

@@ -131,6 +131,8 @@ class Measurement:
     elements: int | None = None
     #: Contenders that could not take part, and why.
     absent: Mapping[str, str] = field(default_factory=dict)
+    #: What was counted beside, such as kernels.
+    counts: Mapping[str, int] = field(default_factory=dict)
 
     def ratio(self, peer: str, subject: str | None = None) -> Ratio:
         """Compare the subject, or another contender, with a peer."""
@@ -156,7 +158,14 @@ class Measurement:
                 name: self.ratio(name)._asdict() for name in self.series if name != self.subject
             },
             "absent": dict(self.absent),
+            "counts": dict(self.counts),
         }
+
+
+def constant(seconds: float, series: Mapping[str, Series]) -> Series:
+    """A time that is no contender's, for the same rounds."""
+    rounds = next(iter(series.values())).rounds
+    return Series(tuple((seconds,) for _ in rounds))
 
 
 def short(count: int) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks import device, peers
 from benchmarks.add import FLOOR
-from benchmarks.timing import Contender, Effort, Measurement, Series, compare, short
+from benchmarks.timing import Contender, Effort, Measurement, Series, compare, constant, short
 from numr.runtime import client_of, runtime
 
 NAME: Final = "wgpu"
@@ -118,7 +118,7 @@ def on_gpu(
         if case.moved:
             contenders += copies(libraries, {k: own["a"] for k, own in names.items()})
         if not quick:
-            _awaken(contenders, subject, names[subject.name]["a"])
+            awaken(contenders, subject, names[subject.name]["a"])
         series = compare(contenders, effort, count_wait=case.group != device.HOST)
         elements = device.elements_of(case, sizes)
         if case.moved:
@@ -135,7 +135,7 @@ def on_gpu(
     return found
 
 
-def _awaken(contenders: list[Contender], subject: peers.Library, array: Any) -> None:
+def awaken(contenders: list[Contender], subject: peers.Library, array: Any) -> None:
     """Have everything compiled, and then keep the GPU busy for a while."""
     for contender in contenders:
         timeit.Timer(contender.statement, globals=dict(contender.names)).timeit(1)
@@ -168,12 +168,6 @@ def with_floor(series: Mapping[str, Series], factor: float) -> dict[str, Series]
     quickest = min(ways, key=lambda name: series[name].median)
     result = {name: each for name, each in series.items() if name not in ways}
     return {**result, FLOOR: series[quickest].scaled(factor)}
-
-
-def constant(seconds: float, series: Mapping[str, Series]) -> Series:
-    """A time that is no contender's, for the same rounds."""
-    rounds = next(iter(series.values())).rounds
-    return Series(tuple((seconds,) for _ in rounds))
 
 
 #: How each library's array comes to the host.

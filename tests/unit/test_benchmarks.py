@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import subprocess
 import sys
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks import add, device, goals, importing, large, peers, report, small, wgpu
+import numr
+from benchmarks import (
+    add,
+    capture,
+    device,
+    first,
+    goals,
+    importing,
+    large,
+    peers,
+    programs,
+    report,
+    small,
+    wgpu,
+)
 from benchmarks.__main__ import ALL, BENCHMARKS, main
 from benchmarks.environment import Environment
 from benchmarks.goals import GOALS, Goal, State, evaluate
@@ -24,9 +40,11 @@ from benchmarks.timing import (
     alternate,
     calls_that_fill,
     compare,
+    constant,
     ratio,
     short,
 )
+from numr.runtime.cpu import fused
 
 ROOT = Path(__file__).resolve().parents[2]
 NUMR = peers.numr_on("cpu")
@@ -405,9 +423,307 @@ def test_chained_additions_depend_on_each_other_and_are_read():
 
 
 def test_a_bound_has_as_many_rounds_as_the_contenders():
-    bound = wgpu.constant(0.5, {"numr.wgpu": series([1.0, 3.0], [1.0, 1.0])})
+    bound = constant(0.5, {"numr.wgpu": series([1.0, 3.0], [1.0, 1.0])})
     assert bound == series([0.5], [0.5])
     assert ratio(series([1.0, 3.0], [1.0, 1.0]), bound) == (3.0, 2.0, 4.0)
+
+
+# ---- captured programs
+
+PROGRAMS = (programs.CHAIN, programs.SUM_OF_EXP, *programs.NORMS, programs.SHORT, programs.LAUNCHED)
+
+
+def result_of(program, library, compiled=lambda function: function):
+    values = programs.operands(library, 720, (24, 30), "float64")
+    function = compiled(program.for_library(library))
+    result = function(*(values[name] for name in program.arguments))
+    return result if isinstance(result, tuple) else (result,)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+def test_programs_do_the_same_in_all_libraries_and_jitted(program):
+    theirs = result_of(program, peers.numpy())
+    found = [result_of(program, NUMR), result_of(program, NUMR, numr.jit)]
+    present, _ = peers.load(("torch", "jax"))
+    found += [result_of(program, library) for library in present]
+    for results in found:
+        for mine, expected in zip(results, theirs, strict=True):
+            agree(mine, expected)
+
+
+@pytest.mark.parametrize(
+    "program", [p for p in PROGRAMS if p.in_numexpr], ids=lambda program: program.name
+)
+def test_expressions_of_numexpr_are_the_programs(program):
+    pytest.importorskip("numexpr")
+    library = peers.OPTIONAL["numexpr"]()
+    contender = capture.in_numexpr(
+        library, program, programs.operands(library, 9, (3, 3), "float64")
+    )
+    (expected,) = result_of(program, peers.numpy())
+    values = programs.operands(library, 720, (24, 30), "float64")
+    contender = capture.in_numexpr(library, program, values)
+    agree(eval(contender.statement, dict(contender.names)), expected)
+
+
+def test_other_new_programs_are_other_programs():
+    values = programs.operands(NUMR, 5, (1, 1), "float64")
+    makers = (programs.CHAIN.of, *programs.FURTHER)
+    graphs = [numr.capture(maker(NUMR.xp), *(values[x] for x in "abc")) for maker in makers]
+    assert [len(graph.nodes) for graph in graphs] == [1] * len(makers)
+    assert len({str(graph) for graph in graphs}) == len(makers)
+
+
+def test_jax_is_waited_for():
+    pytest.importorskip("jax")
+    library = peers.OPTIONAL["jax"]()
+    values = programs.operands(library, 720, (24, 30), "float64")
+    contender = capture.in_jax(library, programs.MEAN_AND_VARIANCE, values)
+    assert contender.statement == "done(compiled(m))"
+    expected = result_of(programs.MEAN_AND_VARIANCE, peers.numpy())
+    for mine, theirs in zip(
+        eval(contender.statement, dict(contender.names)), expected, strict=True
+    ):
+        agree(mine, theirs)
+
+
+class Torch:
+    """As much of PyTorch as captured programs take; its arrays are NumPy's."""
+
+    def __init__(self, failure=""):
+        self.failure = failure
+        self.modes = []
+
+    def __getattr__(self, name):
+        return getattr(np, name)
+
+    def compile(self, function, *, dynamic, mode):
+        assert not dynamic
+        self.modes.append(mode)
+
+        def compiled(*arguments):
+            if self.failure:
+                raise RuntimeError(self.failure)
+            return function(*arguments)
+
+        return compiled
+
+
+def torch_peers(torch, quick=False):
+    library = peers.Library("torch", torch, np.copy, lambda: None)
+    return capture.Peers(
+        ("torch", "jax"), {"torch": lambda: library, "jax": missing_jax}, quick=quick
+    )
+
+
+def missing_jax():
+    raise ModuleNotFoundError("No module named 'jax'", name="jax")
+
+
+def test_compilers_are_contenders_where_they_work():
+    torch = Torch()
+    others = torch_peers(torch)
+    values = {"torch": programs.operands(others.libraries["torch"], 20, (4, 5), "float64")}
+    (found,) = others.compiled(programs.CHAIN, values, "reduce-overhead")
+    assert (found.name, found.statement) == (capture.TORCH, "compiled(a, b, c)")
+    assert torch.modes == ["reduce-overhead"]
+    expected = programs.CHAIN.of(np)(*(values["torch"][x] for x in "abc"))
+    agree(eval(found.statement, dict(found.names)), expected)
+    assert others.absent == {"jax": "jax is not installed", capture.JAX: "jax is not installed"}
+
+
+def test_a_compiler_that_fails_is_absent_and_says_why():
+    others = torch_peers(Torch("no C++ here\nand a long story"))
+    values = {"torch": programs.operands(others.libraries["torch"], 20, (4, 5), "float64")}
+    assert others.compiled(programs.CHAIN, values) == []
+    assert others.absent[capture.TORCH] == "torch.compile fails: no C++ here"
+    assert others.compiled(programs.CHAIN, values) == []
+
+
+def test_quick_runs_leave_out_what_takes_seconds_to_compile():
+    assert "left out of quick runs" in torch_peers(Torch(), quick=True).absent[capture.TORCH]
+
+
+def none_at_hand(names, makers):
+    return [], {name: f"no {name} here" for name in names}
+
+
+def test_programs_on_the_cpu(monkeypatch):
+    monkeypatch.setattr(peers, "load", none_at_hand)
+    asked = {}
+
+    def calls(benchmark, names, absent, **options):
+        asked.update(names)
+        times = {"numr.cpu": series([0.05])}
+        fields = {"benchmark": benchmark, "elements": 1000, "dtype": "float32"}
+        return [
+            measurement(1, 1, group=first.GROUP, label=first.FIRST, series=times, **fields),
+            measurement(
+                1,
+                1,
+                group=first.ON_DISK,
+                label=first.FIRST,
+                series=times,
+                counts={first.COMPILED: 0, first.LOADED: 4},
+                **fields,
+            ),
+        ]
+
+    monkeypatch.setattr(first, "measure", calls)
+    found = capture.measure(NUMR, quick=True, say=lambda line: None)
+    assert asked == {"numr.cpu": "numr.cpu"}
+    large_ones = (programs.CHAIN, programs.SUM_OF_EXP, *programs.NORMS)
+    assert [(m.group, m.dtype) for m in found[:-2]] == [
+        (program.name, dtype) for dtype in capture.DTYPES for program in large_ones
+    ]
+    for m in found[:-2]:
+        assert list(m.series) == [
+            "numr.cpu",
+            "numr.cpu, graph",
+            "numr.cpu, eager",
+            "numr.cpu, without llvmlite",
+            "numpy",
+            "floor",
+        ]
+        assert m.counts[capture.STEPS] >= 1
+        assert m.elements == 720
+    assert found[-2].series[capture.BOUND] == series([0.1])
+    assert capture.BOUND not in found[-1].series
+    verdicts = {v.goal.name: v for v in evaluate(found, runtime="cpu", quick=False)}
+    mine = {name: v for name, v in verdicts.items() if v.goal.benchmark == capture.NAME}
+    for verdict in mine.values():
+        if verdict.goal.runtime == "cpu" and verdict.goal.peer in ("numexpr", capture.TORCH):
+            library = verdict.goal.peer.removesuffix(".compile")
+            assert verdict.reason == f"no {library} here"
+        else:
+            expected = verdict.goal.runtime != "cpu"
+            assert (verdict.state is State.NOT_MEASURED) == expected, verdict.goal
+    assert mine["first two calls of a new program on the CPU"].found[0][1].value == 0.5
+    assert mine["compiled kernels on disk, on the CPU"].state is State.MET
+    large_table, calls_table, disk_table = report.capture_tables(found)
+    assert large_table.columns[:5] == ("", "dtype", "elements", "numr.cpu", "numr.cpu, graph")
+    assert large_table.columns[-1] == capture.STEPS
+    assert len(large_table.rows) == len(found) - 2
+    assert calls_table.rows == ((first.FIRST, "50 (50)"),)
+    assert disk_table.rows == ((first.FIRST, "50 (50)", "0", "4"),)
+    assert "not measured: no torch here" in large_table.notes
+
+
+def test_programs_without_a_compiler_run_in_blocks_of_numpy(monkeypatch):
+    values = programs.operands(NUMR, 50, (5, 10), "float64")
+    contender = capture.without_compiler(NUMR, programs.CHAIN, values)
+    asked = []
+    monkeypatch.setattr(fused, "_compiler", lambda: asked.append(True))
+    with contender.setting():
+        for _ in range(2):
+            result = eval(contender.statement, dict(contender.names))
+    agree(result, programs.CHAIN.of(np)(*(values[x].to_numpy() for x in "abc")))
+    assert not asked
+
+
+@pytest.mark.parametrize("runtime", ["cuda", "wgpu"])
+def test_programs_on_gpus(monkeypatch, runtime):
+    monkeypatch.setattr(peers, "load", none_at_hand)
+    subject = dataclasses.replace(NUMR, name=f"numr.{runtime}")
+    found = capture.on_gpu(subject, quick=True, say=lambda line: None)
+    groups = [programs.CHAIN.name, *(p.name for p in programs.NORMS)]
+    assert [m.group for m in found] == [*groups, capture.SHORT, capture.LAUNCH]
+    assert [add.FLOOR in m.series for m in found] == [True] * len(groups) + [False] * 2
+    assert [capture.BOUND in m.series for m in found] == [False] * len(groups) + [True] * 2
+    assert found[-1].subject == capture.graph_of(subject.name)
+    assert found[-1].counts[capture.STEPS] == 100
+    assert found[-2].elements == programs.FEW
+    for verdict in evaluate(found, runtime=runtime, quick=False):
+        if verdict.goal.benchmark != capture.NAME or verdict.goal.runtime != runtime:
+            continue
+        if verdict.goal.peer == capture.TORCH:
+            assert verdict.reason == "no torch here"
+        else:
+            assert verdict.state is not State.NOT_MEASURED, verdict
+    tables = report.capture_tables(found)
+    assert [len(table.rows) for table in tables] == [len(groups), 1, 1]
+    assert tables[-1].columns == ("", capture.graph_of(subject.name), capture.STEPS)
+
+
+def test_the_floor_of_a_program_is_that_of_its_bytes(monkeypatch):
+    monkeypatch.setattr(peers, "load", none_at_hand)
+    times = {"numr.cpu": series([2.0]), add.FLOOR: series([8.0])}
+    monkeypatch.setattr(capture, "compare", lambda *args, **options: dict(times))
+    monkeypatch.setattr(first, "measure", lambda *args, **options: [])
+    found = capture.measure(NUMR, quick=True, say=lambda line: None)
+    floors = {m.group: m.series[add.FLOOR].median for m in found}
+    assert floors == {
+        "chain": 16.0,
+        "sum of exp": 4.0,
+        "softmax": 8.0,
+        "layer norm": 8.0,
+        "mean and variance": 4.0,
+    }
+
+
+def test_software_adapters_have_no_goals_for_programs():
+    found = capture.on_software_adapter(NUMR, quick=True, say=lambda line: None)
+    assert all("numpy" in m.series and "software" in m.group for m in found)
+    verdicts = evaluate(found, runtime=wgpu.RUNTIME, quick=False)
+    (chain,) = (
+        v
+        for v in verdicts
+        if "chain" in v.goal.name
+        and v.goal.runtime == wgpu.RUNTIME
+        and v.goal.benchmark == capture.NAME
+    )
+    assert chain.reason == "the benchmark capture does not do that on this device"
+    (table,) = report.capture_tables(found)
+    assert len(table.rows) == len(found)
+
+
+def test_first_calls_are_timed_and_kernels_counted(monkeypatch, tmp_path):
+    monkeypatch.setenv("NUMR_CACHE_DIR", str(tmp_path))
+    # As in a process that has compiled nothing.
+    fresh = cache(fused._compiler.__wrapped__)
+    monkeypatch.setattr(fused, "_compiler", fresh)
+    found = first.in_this_process("numr.cpu")
+    assert min(found[first.FIRST], *found[first.FURTHER]) > 0
+    assert len(found[first.FURTHER]) == len(programs.FURTHER)
+    if fresh() is None:
+        assert found["kernels"] == {}
+    else:
+        assert set(found["kernels"]) == {first.COMPILED, first.LOADED}
+
+
+def test_the_worst_round_counts(monkeypatch):
+    runs = iter(range(100))
+    kernels = {2: (0, 4), 4: (1, 3), 6: (0, 4)}
+
+    def fresh(name, folder):
+        number = next(runs)
+        compiled, loaded = kernels.get(number, (4, 0))
+        return {
+            first.FIRST: float(number),
+            first.FURTHER: [3.0, 1.0, 2.0],
+            "kernels": {first.COMPILED: compiled, first.LOADED: loaded},
+        }
+
+    monkeypatch.setattr(first, "in_fresh_interpreter", fresh)
+    names = {"numr.cpu": "numr.cpu"}
+    found = first.measure("capture", names, {}, quick=False, say=lambda line: None)
+    assert [(m.group, m.label) for m in found] == [
+        (first.GROUP, first.FIRST),
+        (first.GROUP, first.FURTHER),
+        (first.ON_DISK, first.FIRST),
+    ]
+    times = [m.series["numr.cpu"] for m in found]
+    assert times == [
+        series([1.0], [3.0], [5.0]),
+        series([2.0], [2.0], [2.0]),
+        series([2.0], [4.0], [6.0]),
+    ]
+    assert found[-1].counts == {first.COMPILED: 1, first.LOADED: 3}
+
+
+def test_a_failed_first_call_is_not_timed(tmp_path):
+    with pytest.raises(RuntimeError, match="no-such-library"):
+        first.in_fresh_interpreter("no-such-library", str(tmp_path))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
@@ -495,6 +811,22 @@ def test_an_outcome_that_rounds_disagree_on_says_so(rounds, outcome):
     assert report.goals_table([verdict]).rows[0][-1] == outcome
 
 
+@pytest.mark.parametrize(
+    ("counts", "state", "outcome"),
+    [
+        ({"steps": 2}, State.MET, "met"),
+        ({"steps": 3}, State.MISSED, "missed"),
+        ({}, State.NOT_MEASURED, "not measured: there was nothing to count as steps"),
+    ],
+)
+def test_counts_have_goals_too(counts, state, outcome):
+    goal = Goal("steps", "two or fewer", "large", ("reduction",), "", 2, count="steps")
+    verdict = judge(measurement(1.0, 1.0, counts=counts), goal=goal)
+    assert verdict.state is state
+    shown = str(counts["steps"]) if counts else "-"
+    assert report.goals_table([verdict]).rows[0][2:] == ("2 steps", shown, outcome)
+
+
 def test_one_measurement_beyond_the_bound_misses_the_goal():
     verdict = judge(
         measurement(0.5, 1.0),
@@ -571,6 +903,15 @@ def test_every_goal_is_about_something_that_is_measured(goal):
         assert set(goal.groups) <= groups
         assert goal.label in (None, *(case.label for case in wgpu.CASES))
         assert goal.peer in (add.FLOOR, wgpu.BOUND, "cupy", "numpy")
+    if goal.benchmark == capture.NAME:
+        chosen = (programs.CHAIN, programs.SUM_OF_EXP, *programs.NORMS)
+        groups = {program.name for program in chosen}
+        groups |= {capture.SHORT, capture.LAUNCH, first.GROUP, first.ON_DISK}
+        assert set(goal.groups) <= groups
+        known = {"", "numpy", "numexpr", add.FLOOR, capture.BOUND, capture.TORCH}
+        assert goal.peer in known | {capture.eager_of("numr.wgpu")}
+        assert goal.count in (None, capture.STEPS, first.COMPILED)
+        assert bool(goal.peer) == (goal.count is None)
     if goal.benchmark == large.NAME:
         assert set(goal.groups) <= {case.group for case in large.CASES}
         assert all(goal.elements[0] <= size <= goal.elements[1] for size in large.SIZES)
