@@ -227,6 +227,10 @@ def constants(precision: int) -> dict[str, tuple[Any, ...]]:
     result["LN2"] = parts(mp.log(2), precision - exponent_bits, 1, precision)
     result["LOG10_2"] = parts(mp.log10(2), precision - exponent_bits, 1, precision)
     result["QUADRANT"] = parts(mp.pi / 2, quadrant, 3, precision)
+    # With one rounding for a product and a sum the first part may have all bits, and the second is exact as above.
+    upper = rounded(mp.pi / 2, precision)
+    middle = truncated(mp.pi / 2 - upper, quadrant)
+    result["QUADRANT_FMA"] = [upper, middle, rounded(mp.pi / 2 - upper - middle, precision)]
     result["INVERSE_QUADRANT"] = [rounded(2 / mp.pi, precision)]
     return {name: tuple(values) for name, values in sorted(result.items())}
 

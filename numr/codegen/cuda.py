@@ -11,7 +11,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from numr.codegen.expr import Expr, Scalar, constant_value
+from numr.codegen.expr import Expr, Scalar, by_fma, const_bits, constant_value
+from numr.codegen.libm.formats import FORMATS
 from numr.codegen.schedule import BracedSchedule
 
 __all__ = ["OPTIONS", "PRELUDE", "Code", "code", "constant", "type_name"]
@@ -174,6 +175,7 @@ def code(
     >>> code([x * x + 0.5]).results
     ('((x * x) + 0x1.0000000000000p-1f)',)
     """
+    roots = by_fma(roots)
     printer = _Printer(roots, variables or {}, prefix)
     printer.emit(roots, indent)
     statements = "".join(f"{line}\n" for line in printer.lines)
@@ -184,6 +186,22 @@ class _Printer(BracedSchedule):
     def __init__(self, roots: Sequence[Expr], variables: Mapping[str, str], prefix: str) -> None:
         super().__init__(roots, prefix)
         self.variables = variables
+        self._chosen = {
+            arm
+            for node in self.order
+            if node.op == "select"
+            for arm in node.args[1:]
+            if arm.op not in ("var", "const")
+        }
+
+    def statement(self, node: Expr, indent: str) -> None:
+        super().statement(node, indent)
+        text = self.text[node]
+        if node in self._chosen and not text.isidentifier():
+            # Within a choice it would be computed in a branch, which threads of a warp take one after the other.
+            name = self._name()
+            self.lines.append(indent + self.declare(node, name, text, mutable=False))
+            self.text[node] = name
 
     def declare(self, node: Expr, name: str, text: str, *, mutable: bool) -> str:
         return f"{'' if mutable else 'const '}{type_name(node.type)} {name} = {text};"
@@ -199,12 +217,21 @@ class _Printer(BracedSchedule):
         if op == "const":
             return constant(node)
         texts = [self.text[arg] for arg in node.args]
+        found = _magnitude(node)
+        if found is not None:
+            # One comparison of floats instead of two operations on their bits; false for NaN.
+            number, bits = found
+            size = f"{_CALLS['abs']}{'' if number.type.name == 'f64' else 'f'}({self.text[number]})"
+            bound = constant(const_bits(bits, number.type))
+            return f"({size} < {bound})" if op == "lt" else f"(!({size} <= {bound}))"
         if op == "cast":
             return _cast(texts[0], node.args[0].type, type)
         if op == "bitcast":
             source = node.args[0].type
             template = _BITCASTS.get((source.name, type.name))
             return template.format(texts[0]) if template else f"(({type_name(type)})({texts[0]}))"
+        if op == "fma":
+            return f"{'fma' if type.name == 'f64' else 'fmaf'}({', '.join(texts)})"
         if op in ("select", "rarely"):
             return f"({texts[0]} ? {texts[1]} : {texts[2]})"
         if op == "not":
@@ -222,6 +249,24 @@ class _Printer(BracedSchedule):
         text = f"({texts[0]} {_INFIX[op]} {texts[1]})"
         # Operations on booleans give integers.
         return f"((bool){text})" if type.kind == "b" and op in ("and", "or", "xor") else text
+
+
+def _magnitude(node: Expr) -> tuple[Expr, int] | None:
+    """The number whose bits without the sign a node compares with others, and those, unless they are NaN's."""
+    if node.op not in ("gt", "lt") or node.args[1].op != "const":
+        return None
+    masked, bound = node.args
+    if masked.op != "and" or masked.args[0].op != "bitcast" or masked.args[1].op != "const":
+        return None
+    number = masked.args[0].args[0]
+    if number.type not in FORMATS:
+        return None
+    form = FORMATS[number.type]
+    bits = bound.value
+    assert isinstance(bits, int)
+    if masked.args[1].value != form.sign_bit - 1 or bits > form.inf_bits:
+        return None
+    return number, bits
 
 
 def _floating(op: str, type: Scalar, texts: list[str]) -> str:

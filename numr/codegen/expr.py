@@ -33,6 +33,7 @@ __all__ = [
     "absolute",
     "as_expr",
     "bitcast",
+    "by_fma",
     "cast",
     "ceil",
     "const",
@@ -40,7 +41,10 @@ __all__ = [
     "constant_value",
     "eq",
     "floor",
+    "fma",
+    "less_product",
     "ne",
+    "product_plus",
     "quotient",
     "rarely",
     "remainder",
@@ -52,6 +56,7 @@ __all__ = [
     "topological",
     "trunc",
     "var",
+    "with_fma",
 ]
 
 Number: TypeAlias = bool | int | float
@@ -105,13 +110,16 @@ class Expr:
         Operands.
     value : str or int or None
         A variable's name, a constant's bit pattern.
+    fused : Expr or None
+        What devices with :func:`fma` compute instead, see :func:`with_fma`.
     """
 
-    __slots__ = ("__weakref__", "args", "op", "type", "value")
+    __slots__ = ("__weakref__", "args", "fused", "op", "type", "value")
     op: str
     type: Scalar
     args: tuple[Expr, ...]
     value: str | int | None
+    fused: Expr | None
 
     def __repr__(self) -> str:
         if self.op == "var":
@@ -193,12 +201,18 @@ ROUNDED: Final = "rounded"
 _NODES: weakref.WeakValueDictionary[Any, Expr] = weakref.WeakValueDictionary()
 
 
-def _make(op: str, type: Scalar, *args: Expr, value: str | int | None = None) -> Expr:
-    key = (op, type, args, value)
+def _make(
+    op: str,
+    type: Scalar,
+    *args: Expr,
+    value: str | int | None = None,
+    fused: Expr | None = None,
+) -> Expr:
+    key = (op, type, args, value, fused)
     node = _NODES.get(key)
     if node is None:
         node = object.__new__(Expr)
-        node.op, node.type, node.args, node.value = op, type, args, value
+        node.op, node.type, node.args, node.value, node.fused = op, type, args, value, fused
         node = _NODES.setdefault(key, node)
     return node
 
@@ -308,6 +322,52 @@ def rounded_root(value: Expr) -> Expr:
     """The square root of a float, rounded once to nearest; see :func:`rounded_quotient`."""
     _require(value.type.kind == "f", "rounded_root", value)
     return _make("sqrt", value.type, value, value=ROUNDED)
+
+
+def fma(first: Expr, second: Expr | Number, term: Expr | Number) -> Expr:
+    """``first * second + term`` of f32 or f64, rounded once: an operation that not every device has."""
+    _require(first.type.kind == "f" and first.type is not F16, "fma", first)
+    return _make("fma", first.type, first, as_expr(second, first.type), as_expr(term, first.type))
+
+
+def with_fma(fused: Expr, plain: Expr) -> Expr:
+    """``fused`` on devices that have :func:`fma`, ``plain`` on others.
+
+    What a device has it uses everywhere, so that an operation gives the same in each of its kernels.
+    """
+    _require(fused.type is plain.type and bool(plain.args), "with_fma", fused, plain)
+    return _make(plain.op, plain.type, *plain.args, value=plain.value, fused=fused)
+
+
+def product_plus(first: Expr, second: Expr | Number, term: Expr | Number) -> Expr:
+    """``first * second + term``, by one operation where there is one."""
+    return with_fma(fma(first, second, term), first * second + term)
+
+
+def less_product(term: Expr | Number, first: Expr, second: Expr | Number) -> Expr:
+    """``term - first * second``, by one operation where there is one."""
+    return with_fma(fma(-first, second, term), term - first * second)
+
+
+def by_fma(roots: Iterable[Expr]) -> list[Expr]:
+    """Expressions as devices with :func:`fma` compute them."""
+    roots = list(roots)
+    made: dict[Expr, Expr] = {}
+    stack = [(root, False) for root in reversed(roots)]
+    while stack:
+        node, ready = stack.pop()
+        if node in made:
+            continue
+        args = node.args if node.fused is None else (node.fused,)
+        if not ready:
+            stack.append((node, True))
+            stack.extend((arg, False) for arg in reversed(args))
+        elif node.fused is not None:
+            made[node] = made[node.fused]
+        else:
+            own = tuple([made[arg] for arg in args])
+            made[node] = node if own == args else _make(node.op, node.type, *own, value=node.value)
+    return [made[root] for root in roots]
 
 
 def quotient(first: Expr, second: Expr | int) -> Expr:

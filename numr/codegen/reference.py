@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
 
-from numr.codegen.expr import Expr, Scalar, topological
+from numr.codegen.expr import Expr, Scalar, by_fma, topological
 
 __all__ = ["DTYPES", "evaluate"]
 
@@ -27,7 +28,7 @@ DTYPES: Final[dict[str, np.dtype[Any]]] = {
 }
 
 
-def evaluate(roots: Sequence[Expr], values: Mapping[str, Any]) -> list[Array]:
+def evaluate(roots: Sequence[Expr], values: Mapping[str, Any], *, fma: bool = False) -> list[Array]:
     """The values of expressions.
 
     Parameters
@@ -36,6 +37,8 @@ def evaluate(roots: Sequence[Expr], values: Mapping[str, Any]) -> list[Array]:
         What to evaluate; nodes that they share are evaluated once.
     values : mapping of str to array_like
         An array for each variable, of the dtype that belongs to the variable's type. They broadcast.
+    fma : bool, optional
+        As devices with :func:`~numr.codegen.expr.fma` compute them.
 
     Returns
     -------
@@ -54,6 +57,7 @@ def evaluate(roots: Sequence[Expr], values: Mapping[str, Any]) -> list[Array]:
     >>> evaluate([x * x + 1.0], {"x": np.float32([1, 2])})
     [array([2., 5.], dtype=float32)]
     """
+    roots = by_fma(roots) if fma else roots
     order = list(topological(roots))
     uses = Counter(arg for node in order for arg in node.args)
     uses.update(roots)
@@ -120,6 +124,58 @@ def _invert(value: Any) -> Any:
     return np.invert(value)
 
 
+def _fma(first: Any, second: Any, term: Any) -> Any:
+    dtype = np.asarray(first).dtype
+    if dtype == np.float32:
+        # The product is exact. Where the sum is not, its last bit is made odd, so that it rounds as the exact sum does.
+        product = first.astype(np.float64) * second
+        total, rest = _two_sum(product, np.asarray(term, np.float64))
+        return _to_odd(total, rest).astype(np.float32)
+    product = first * second
+    plain = product + term
+    upper, lower = _two_product(first, second, product)
+    low, lowest = _two_sum(term, lower)
+    high, rest = _two_sum(upper, low)
+    result = high + _to_odd(*_two_sum(lowest, rest))
+    # Beyond these sizes the parts may be out of range.
+    sizes = np.abs(np.broadcast_arrays(first, second, product, term))
+    moderate = ((sizes > 2.0**-400) & (sizes < 2.0**400)).all(axis=0)
+    result = np.where(moderate, result, plain)
+    for place in np.argwhere(~moderate & np.isfinite(plain) & (first != 0) & (second != 0)):
+        at = tuple(place)
+        values = (
+            Fraction(float(np.broadcast_to(x, plain.shape)[at])) for x in (first, second, term)
+        )
+        exact = next(values) * next(values) + next(values)
+        if exact:
+            result[at] = exact.numerator / exact.denominator
+    return result
+
+
+def _two_sum(first: Any, second: Any) -> tuple[Any, Any]:
+    total = first + second
+    other = total - first
+    return total, (first - (total - other)) + (second - other)
+
+
+def _two_product(first: Any, second: Any, product: Any) -> tuple[Any, Any]:
+    def halves(x: Any) -> tuple[Any, Any]:
+        shifted = x * 134217729.0
+        upper = shifted - (shifted - x)
+        return upper, x - upper
+
+    (a, b), (c, d) = halves(first), halves(second)
+    return product, ((a * c - product) + a * d + b * c) + b * d
+
+
+def _to_odd(total: Any, rest: Any) -> Any:
+    """A sum and what rounding left of it, rounded such that the last bit is odd unless it is exact."""
+    bits = np.asarray(total).view(np.int64)
+    inexact = np.isfinite(total) & (rest != 0) & (bits & 1 == 0)
+    away = (rest > 0) == (total > 0)
+    return np.where(inexact, bits + np.where(away, 1, -1), bits).view(np.float64)
+
+
 _OPERATIONS: Final[dict[str, Callable[..., Any]]] = {
     "abs": np.abs,
     "add": np.add,
@@ -128,6 +184,7 @@ _OPERATIONS: Final[dict[str, Callable[..., Any]]] = {
     "div": _division,
     "eq": np.equal,
     "floor": np.floor,
+    "fma": _fma,
     "ge": np.greater_equal,
     "gt": np.greater,
     "le": np.less_equal,

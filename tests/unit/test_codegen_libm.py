@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,9 @@ from mpmath import mp, mpf
 
 from numr import dtypes as dt
 from numr.codegen import libm
+from numr.codegen import reference as meaning
 from numr.codegen.expr import F16, F32, F64, I32, U32, Expr, Scalar, topological, var
 from numr.codegen.libm import tables
-from numr.codegen.reference import evaluate
 from tests.parity import reference, special_values, ulp
 from tests.unit.codegen_support import (
     DTYPES,
@@ -76,6 +78,7 @@ SWITCHES = {
     "tan": (190.0, 1.6e6, np.pi / 4, np.pi / 2),
     "tanh": (9.0, 10.0, 19.0, 20.0, 2.0**-13, 2.0**-27),
 }
+Evaluate = Callable[..., list[Array]]
 TYPES = [pytest.param(F32, id="f32"), pytest.param(F64, id="f64")]
 
 
@@ -109,6 +112,12 @@ def operands_of(name: str, type: Scalar) -> dict[str, Array]:
     return {"x": x, "y": y}
 
 
+@pytest.fixture(params=[False, True], ids=["plain", "fma"])
+def evaluate(request: pytest.FixtureRequest) -> Evaluate:
+    """The meaning of expressions on devices without and with an operation for a product and a sum."""
+    return partial(meaning.evaluate, fma=request.param)
+
+
 def test_every_function_is_tested() -> None:
     helpers = {"copysign", "is_finite", "is_inf", "is_nan", "sin_cos"}
     assert set(NUMPY) | helpers == set(libm.__all__)
@@ -116,7 +125,7 @@ def test_every_function_is_tested() -> None:
 
 @pytest.mark.parametrize("type", TYPES)
 @pytest.mark.parametrize("name", NUMPY)
-def test_accuracy_over_a_wide_sweep(name: str, type: Scalar) -> None:
+def test_accuracy_over_a_wide_sweep(name: str, type: Scalar, evaluate: Evaluate) -> None:
     if type is F64 and not WIDE:
         pytest.skip("long double is no wider than float64 here; the sampled test remains")
     operands = operands_of(name, type)
@@ -140,7 +149,7 @@ def test_accuracy_over_a_wide_sweep(name: str, type: Scalar) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(NUMPY) - {"exp2"}))
-def test_float64_accuracy_against_multiple_precision(name: str) -> None:
+def test_float64_accuracy_against_multiple_precision(name: str, evaluate: Evaluate) -> None:
     operands = operands_of(name, F64)
     usable = np.ones(operands["x"].size, bool)
     for x in operands.values():
@@ -154,7 +163,7 @@ def test_float64_accuracy_against_multiple_precision(name: str) -> None:
         assert error <= bound(name, F64), (row, value, exact)
 
 
-def test_exp2_against_multiple_precision() -> None:
+def test_exp2_against_multiple_precision(evaluate: Evaluate) -> None:
     x = np.random.default_rng(6).uniform(-1080, 1030, 60)
     got = evaluate([function_of("exp2", F64)], {"x": x})[0]
     for value, row in zip(got.tolist(), x.tolist(), strict=True):
@@ -168,7 +177,9 @@ def test_exp2_against_multiple_precision() -> None:
 
 @pytest.mark.parametrize("type", TYPES)
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])
-def test_angles_closest_to_multiples_of_a_quarter_turn(name: str, type: Scalar) -> None:
+def test_angles_closest_to_multiples_of_a_quarter_turn(
+    name: str, type: Scalar, evaluate: Evaluate
+) -> None:
     """Where the remainder of the reduction is smallest, found by continued fractions of pi/2 for each exponent."""
     x = hardest_angles(type)
     nearest = min(abs(reference.of_floats("cos", dt.float64, row)) for row in x.tolist())
@@ -181,7 +192,7 @@ def test_angles_closest_to_multiples_of_a_quarter_turn(name: str, type: Scalar) 
 
 @pytest.mark.parametrize("type", [*TYPES, pytest.param(F16, id="f16")])
 @pytest.mark.parametrize("name", sorted(set(NUMPY) - {"exp2"}))
-def test_special_values(name: str, type: Scalar) -> None:
+def test_special_values(name: str, type: Scalar, evaluate: Evaluate) -> None:
     cases = list(special_values.real_cases(name))
     dtype = np.dtype("float16") if type is F16 else DTYPES[type]
     columns = zip(*(case.operands for case in cases), strict=True)
@@ -197,7 +208,7 @@ def test_special_values(name: str, type: Scalar) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(NUMPY) - BINARY))
-def test_all_of_float16(name: str) -> None:
+def test_all_of_float16(name: str, evaluate: Evaluate) -> None:
     x = np.arange(1 << 16).astype(np.uint16).view(np.float16)
     got = evaluate([function_of(name, F16)], {"x": x})[0]
     with np.errstate(all="ignore"):
@@ -227,7 +238,7 @@ def test_functions_take_floats_only(name: str) -> None:
 
 
 @pytest.mark.parametrize("type", TYPES)
-def test_known_results_are_exact(type: Scalar) -> None:
+def test_known_results_are_exact(type: Scalar, evaluate: Evaluate) -> None:
     powers_of_ten = np.asarray([10.0**k for k in range(11)], DTYPES[type])
     got = evaluate([function_of("log10", type)], {"x": powers_of_ten})[0]
     np.testing.assert_array_equal(got, np.arange(11))
@@ -245,7 +256,7 @@ def test_known_results_are_exact(type: Scalar) -> None:
 
 
 @pytest.mark.parametrize("type", TYPES)
-def test_bit_tests(type: Scalar) -> None:
+def test_bit_tests(type: Scalar, evaluate: Evaluate) -> None:
     others = np.asarray([-np.inf, -np.nan, 1.0], DTYPES[type])
     x = np.concatenate([neighbours(np.inf, type), neighbours(0.0, type), others])
     value = var("x", type)

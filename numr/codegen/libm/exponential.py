@@ -45,19 +45,20 @@ def reduce(f: Format, x: Expr, low: Expr | None = None) -> Reduced:
     """Split an argument of the exponential function, optionally one of double length."""
     log2e = f.constants(tables.LOG2E)[0]
     upper, lower = f.constants(tables.LN2)
-    whole, k = f.to_nearest(x * log2e)
+    whole, k = f.to_nearest(x, log2e)
     # The product is exact: the constant has as many zero bits at its end as k may have digits.
-    rest = x - whole * upper
-    correction = whole * lower
-    if low is not None:
-        correction = correction - low
+    rest = ex.less_product(x, whole, upper)
+    if low is None:
+        hi = ex.less_product(rest, whole, lower)
+        return Reduced(Pair(hi, ex.less_product(rest - hi, whole, lower)), k)
+    correction = ex.product_plus(whole, lower, -low)
     hi = rest - correction
     return Reduced(Pair(hi, (rest - hi) - correction), k)
 
 
 def _beyond_first_order(f: Format, r: Pair) -> Expr:
     """``exp(r) - 1 - r.hi``."""
-    return r.hi * r.hi * polynomial(r.hi, f.constants(tables.EXP)) + r.lo
+    return ex.product_plus(r.hi * r.hi, polynomial(r.hi, f.constants(tables.EXP)), r.lo)
 
 
 def exp_of_pair(f: Format, x: Expr, low: Expr) -> Expr:
@@ -84,10 +85,11 @@ def exp(x: Expr) -> Expr:
     # By its bits, so that NaN is among what is unusual.
     size = f.bits(x) & (f.sign_bit - 1)
     unusual = size > f.bits(f.number(_NORMAL[f.type.name]))
-    significand, k = reduced_exp_value(f, ex.rarely(unusual, clamp(f, x), x))
+    significand, k = reduced_exp_value(f, x)
     # The exponent of a normal result is that of the significand and the power added.
     usual = f.from_bits(f.bits(significand) + (k << f.mantissa))
-    return ex.rarely(unusual, ex.select(is_nan(x), x, f.scaled(significand, k)), usual)
+    bounded = f.scaled(*reduced_exp_value(f, clamp(f, x)))
+    return ex.rarely(unusual, ex.select(is_nan(x), x, bounded), usual)
 
 
 @float_function

@@ -27,6 +27,7 @@ __all__ = [
     "is_inf",
     "is_nan",
     "join",
+    "less_exact_product",
     "over",
     "plus",
     "polynomial",
@@ -121,13 +122,15 @@ class Format:
         half = exponent >> 1
         return x * self.power_of_two(half) * self.power_of_two(exponent - half)
 
-    def to_nearest(self, x: Expr) -> tuple[Expr, Expr]:
+    def to_nearest(self, x: Expr, factor: Expr | None = None) -> tuple[Expr, Expr]:
         """The nearest whole number as a float and as a signed integer, for ``abs(x)`` up to 2**(mantissa - 2).
+
+        With a factor it is next to the product; where that is half way between two, either may come out.
 
         A conversion of NaN could trap or poison what it meets; adding a large number and looking at the bits cannot.
         """
         magic = self.number(1.5 * 2.0**self.mantissa)
-        shifted = x + magic
+        shifted = x + magic if factor is None else ex.product_plus(x, factor, magic)
         return shifted - magic, self.bits(shifted) - self.bits(magic)
 
     def small_whole(self, k: Expr) -> Expr:
@@ -212,7 +215,7 @@ def polynomial(x: Expr, coefficients: Sequence[Expr]) -> Expr:
     """A polynomial by Horner's rule; the lowest coefficient comes first."""
     result = coefficients[-1]
     for coefficient in coefficients[-2::-1]:
-        result = result * x + coefficient
+        result = ex.product_plus(result, x, coefficient)
     return result
 
 
@@ -239,6 +242,13 @@ def two_sum(a: Expr, b: Expr) -> Pair:
     return Pair(total, (a - (total - other)) + (b - other))
 
 
+def less_exact_product(a: Expr, x: Expr, y: Expr) -> Pair:
+    """``a - x * y``; exactly where the product is exact."""
+    total = ex.less_product(a, x, y)
+    other = total - a
+    return Pair(total, (a - (total - other)) - ex.product_plus(x, y, other))
+
+
 def _halves(x: Expr) -> tuple[Expr, Expr]:
     # The upper half keeps so few bits that the product of two halves is exact.
     f = format_of(x)
@@ -255,12 +265,16 @@ def _halves(x: Expr) -> tuple[Expr, Expr]:
 def two_product(a: Expr, b: Expr) -> Pair:
     """``a * b`` as a pair: exactly, or but for the last bit of the lower part; no fused multiplication needed."""
     product = a * b
+    return Pair(product, ex.with_fma(ex.fma(a, b, -product), _product_rest(a, b, product)))
+
+
+def _product_rest(a: Expr, b: Expr, product: Expr) -> Expr:
     a1, a2 = _halves(a)
     b1, b2 = (a1, a2) if a is b else _halves(b)
     if a is b:
         cross = a1 * a2
-        return Pair(product, ((a1 * a1 - product) + (cross + cross)) + a2 * a2)
-    return Pair(product, (((a1 * b1 - product) + a1 * b2) + a2 * b1) + a2 * b2)
+        return ((a1 * a1 - product) + (cross + cross)) + a2 * a2
+    return (((a1 * b1 - product) + a1 * b2) + a2 * b1) + a2 * b2
 
 
 def _is_zero(x: Expr) -> bool:

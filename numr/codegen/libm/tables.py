@@ -309,6 +309,19 @@ QUADRANT: Final[dict[str, tuple[float, ...]]] = {
     ),
 }
 
+QUADRANT_FMA: Final[dict[str, tuple[float, ...]]] = {
+    "f32": (
+        float.fromhex("0x1.921fb60000000p+0"),
+        float.fromhex("-0x1.777b000000000p-25"),
+        float.fromhex("0x1.4611a60000000p-42"),
+    ),
+    "f64": (
+        float.fromhex("0x1.921fb54442d18p+0"),
+        float.fromhex("0x1.1a62633100000p-54"),
+        float.fromhex("0x1.1701b839a2520p-88"),
+    ),
+}
+
 QUARTER_PI: Final[dict[str, tuple[float, ...]]] = {
     "f32": (
         float.fromhex("0x1.921fb60000000p-1"),

@@ -20,6 +20,7 @@ from numr.codegen.libm.formats import (
     float_function,
     format_of,
     is_finite,
+    less_exact_product,
     over,
     polynomial,
     times,
@@ -41,17 +42,27 @@ class Angle(NamedTuple):
 
 
 def _without_quarters(f: Format, x: Expr, quarters: Expr) -> Pair:
-    """``x`` less a whole number of quarter turns next to it, for moderate angles."""
+    """``x`` less a whole number of quarter turns next to it, for moderate angles.
+
+    Its lower part may be larger than half a unit in the last place of the upper one where that is very small.
+    """
     part1, part2, part3, part4 = f.constants(tables.QUADRANT)
     # The first three products are exact, and the first difference as well.
-    first = two_sum(x - quarters * part1, -(quarters * part2))
-    rest = two_sum(first.hi, first.lo - quarters * part3)
-    return Pair(rest.hi, rest.lo - quarters * part4)
+    first = less_exact_product(ex.less_product(x, quarters, part1), quarters, part2)
+    rest = two_sum(first.hi, ex.less_product(first.lo, quarters, part3))
+    plain = Pair(rest.hi, ex.less_product(rest.lo, quarters, part4))
+    # The first difference is exact: it is a multiple of the constant's last place, and smaller than one. So is what
+    # the second one leaves, since either it is exact as well or the first one is larger than the product.
+    upper, middle, lower = f.constants(tables.QUADRANT_FMA)
+    near = ex.fma(-quarters, upper, x)
+    hi = ex.fma(-quarters, middle, near)
+    lo = ex.fma(-quarters, lower, ex.fma(-quarters, middle, near - hi))
+    return Pair(ex.with_fma(hi, plain.hi), ex.with_fma(lo, plain.lo))
 
 
 def _reduce_moderate(f: Format, x: Expr) -> Angle:
     inverse = f.constants(tables.INVERSE_QUADRANT)[0]
-    whole, k = f.to_nearest(x * inverse)
+    whole, k = f.to_nearest(x, inverse)
     return Angle(ex.bitcast(k, f.unsigned) & 3, _without_quarters(f, x, whole))
 
 
@@ -139,19 +150,19 @@ def reduce(f: Format, x: Expr) -> Angle:
 
 def _sin_near_zero(f: Format, r: Pair) -> Pair:
     z = r.hi * r.hi
-    cubic = r.hi * z * polynomial(z, f.constants(tables.SIN))
-    return Pair(r.hi, r.lo * (1.0 - 0.5 * z) + cubic)
+    linear = r.lo * ex.less_product(1.0, z, 0.5)
+    return Pair(r.hi, ex.product_plus(r.hi * z, polynomial(z, f.constants(tables.SIN)), linear))
 
 
 def _cos_near_zero(f: Format, r: Pair, z: Expr, z_low: Expr | None = None) -> Pair:
     """The cosine from the square ``z`` of the angle, optionally of double length."""
-    half = 0.5 * z
-    first = fast_two_sum(f.number(1.0), -half)
-    quartic = z * z * polynomial(z, f.constants(tables.COS))
+    first = ex.less_product(1.0, z, 0.5)
+    first_low = ex.product_plus(z, 0.5, first - 1.0)
     cross = r.hi * r.lo
     if z_low is not None:
         cross = cross + 0.5 * z_low
-    return Pair(first.hi, first.lo + (quartic - cross))
+    quartic = ex.product_plus(z * z, polynomial(z, f.constants(tables.COS)), -cross)
+    return Pair(first, quartic - first_low)
 
 
 def _negated_where(f: Format, bit: Expr, value: Expr) -> Expr:
