@@ -12,7 +12,7 @@ from numr.array_api.cumulative_functions import (
     cumulative_sum,
 )
 from numr.dtypes import DType
-from numr.errors import ShapeError
+from numr.errors import DTypeError, ShapeError
 from numr.ir import ops
 from numr.ir.ops import Reduction
 from numr.tensor import primitives as p
@@ -196,7 +196,9 @@ def prod(
     return p.reduce(Reduction.PROD, x, axes, keepdims, accumulation_dtype("prod", x, dtype))
 
 
-def mean(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+def mean(
+    x: Tensor, /, *, axis: Axes = None, dtype: DType | None = None, keepdims: bool = False
+) -> Tensor:
     """Arithmetic mean of the elements along axes.
 
     Parameters
@@ -205,6 +207,9 @@ def mean(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
         A floating-point dtype; integers and booleans are taken as the device's default real dtype.
     axis : int or tuple of int, optional
         The axes to reduce; by default all of them.
+    dtype : dtype, optional
+        The floating-point dtype to compute in, beyond the standard. By default ``x``'s own, or the device's
+        default real dtype for integers and booleans.
     keepdims : bool, optional
         Whether the reduced axes stay, with length 1.
 
@@ -217,6 +222,8 @@ def mean(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     ------
     AxisError
         If an axis is out of range or named twice.
+    DTypeError
+        If ``dtype`` is not floating-point, or real for a complex ``x``.
 
     Examples
     --------
@@ -226,7 +233,13 @@ def mean(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """
     x = tensor("mean", x)
     axes = reduced_axes("mean", x, axis)
-    return p.cast(_mean(x, axes, keepdims), _floating_dtype(x))
+    result = _floating_dtype(x) if dtype is None else accumulation_dtype("mean", x, dtype)
+    if result.kind not in "fc":
+        raise DTypeError(
+            f"mean: dtype is {result}, which is {dt.category_of(result)}; means are floating-point. Round or "
+            "convert the result instead."
+        )
+    return p.cast(_mean(x, axes, keepdims, result), result)
 
 
 def var(
@@ -321,9 +334,8 @@ def _floating_dtype(x: Tensor) -> DType:
     return x._client.defaults.real if x.dtype.kind in "biu" else x.dtype
 
 
-def _mean(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
-    """The mean in the dtype that it is computed in."""
-    dtype = _floating_dtype(x)
+def _mean(x: Tensor, axes: tuple[int, ...], keepdims: bool, dtype: DType) -> Tensor:
+    """The mean in the dtype that it is computed in: the one given, or a wider one."""
     if dtype == dt.float16:
         # Its sums overflow at 65504, and it counts elements only up to 2048.
         dtype = dt.float32
@@ -333,7 +345,7 @@ def _mean(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
 
 def _variance(x: Tensor, axes: tuple[int, ...], correction: float, keepdims: bool) -> Tensor:
     """The variance in the dtype that it is computed in."""
-    total = p.squared_distances(x, _mean(x, axes, keepdims=True), axes, keepdims)
+    total = p.squared_distances(x, _mean(x, axes, True, _floating_dtype(x)), axes, keepdims)
     divisor = _count(x, axes) - float(correction)
     return elementwise(ops.DIVIDE, total, divisor if divisor > 0 else math.nan)
 

@@ -93,9 +93,9 @@ class MethodsMixin(TensorPart):
         """Product over axes."""
         return self._call("prod", axis=axis, dtype=dtype, keepdims=keepdims)
 
-    def mean(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+    def mean(self, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
         """Mean over axes."""
-        return self._call("mean", axis=axis, keepdims=keepdims)
+        return self._call("mean", axis=axis, dtype=dtype, keepdims=keepdims)
 
     def var(self, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Tensor:
         """Variance over axes, divided by ``n - ddof``."""

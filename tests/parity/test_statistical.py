@@ -174,6 +174,30 @@ def test_mean(xp: ModuleType, dtype: np.dtype[Any]) -> None:
 
 
 @for_dtypes(support.ALL)
+def test_mean_in_a_given_dtype(xp: ModuleType, dtype: np.dtype[Any]) -> None:
+    array = numbers(dtype, SHAPE, seed=2)
+    exact = exactly(array) * mpf(1)
+    for target in support.FLOATS:
+        if not has(xp, target):
+            continue
+        if dtype.kind == "c" and target.kind != "c":
+            with raises(DTypeError, "mean"):
+                xp.mean(tensor(xp, array), dtype=target)
+            continue
+        terms = terms_of(array, 1)
+        reference = Reference(
+            np.sum(exact, axis=1) / mpf(terms), np.sum(np.abs(exact), axis=1) / mpf(terms)
+        )
+        for name, x in layouts(xp, array):
+            got = xp.mean(x, axis=1, dtype=target)
+            assert_kind(got, target, np.shape(exact[:, 0]))
+            reference.check(got, "mean", target, terms=terms, note=name)
+    for target in (np.int64, np.bool_):
+        with raises(DTypeError, "mean"):
+            xp.mean(tensor(xp, array), dtype=target)
+
+
+@for_dtypes(support.ALL)
 def test_variance(xp: ModuleType, dtype: np.dtype[Any]) -> None:
     array = numbers(dtype, SHAPE, seed=3)
     compute = floating_dtype(xp, dtype)
