@@ -12,9 +12,11 @@ from numr.codegen import cuda
 from numr.codegen import expr as ex
 from numr.codegen.elementwise import Operand, expression, operand
 from numr.codegen.expr import BOOL, Expr
+from numr.codegen.fused import expressions
 from numr.codegen.libm.formats import is_nan
 from numr.dtypes import DType
 from numr.ir import ops
+from numr.ir.fused import Computation
 from numr.ir.ops import Reduction
 from numr.runtime.cuda import texts
 from numr.runtime.cuda.texts import BLOCK
@@ -22,7 +24,7 @@ from numr.runtime.cuda.texts import BLOCK
 if TYPE_CHECKING:
     from numr.runtime.cuda.compiler import Kernel
 
-__all__ = ["BLOCK_JOIN", "EMPTY", "GROUP_JOIN", "Fold", "lines_join"]
+__all__ = ["BLOCK_JOIN", "EMPTY", "GROUP_JOIN", "Epilogue", "Fold", "lines_join"]
 
 #: What a reduction of no elements gives.
 EMPTY: Final = {
@@ -86,6 +88,39 @@ def lines_join(vector: int) -> str:
 
 
 @dataclass(frozen=True)
+class Epilogue:
+    """What is computed of each result of a reduction, and stored instead of it.
+
+    Parameters
+    ----------
+    computation : Computation
+        With one result; its first source is the reduction's, all others are scalars.
+    parameters : tuple of str
+        The kernel's parameters that these are.
+    """
+
+    computation: Computation
+    parameters: tuple[str, ...]
+
+    def text(self, target: str, result: str, indent: str) -> str:
+        """Statements that write it to ``target``, from a result as it would be in memory."""
+        sources = self.computation.sources
+        (value,) = expressions(
+            self.computation, [operand(f"y{i}", x.dtype) for i, x in enumerate(sources)]
+        )
+        roots = [value] if isinstance(value, Expr) else list(value)
+        code = cuda.code(roots, indent=indent)
+        loads = [
+            line
+            for i, (x, given) in enumerate(zip(sources, (result, *self.parameters), strict=True))
+            for line in texts.load(f"y{i}", x.dtype, given)
+        ]
+        (dtype,) = self.computation.result_dtypes
+        store = texts.store(target, dtype, code.results)
+        return "".join(f"{indent}{x}\n" for x in loads) + f"{code.statements}{indent}{store}\n"
+
+
+@dataclass(frozen=True)
 class Fold:
     """A reduction of elements of one dtype.
 
@@ -99,6 +134,8 @@ class Fold:
         Of the result; for positions that of indices.
     position : bool
         Whether the position of the maximum or minimum is wanted instead of its value.
+    epilogue : Epilogue, optional
+        What is computed of the result.
 
     Attributes
     ----------
@@ -110,6 +147,7 @@ class Fold:
     source: DType
     result: DType
     position: bool = False
+    epilogue: Epilogue | None = None
     kernels: dict[tuple[object, ...], Kernel] = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -128,6 +166,11 @@ class Fold:
     def held(self) -> int:
         """Bytes of an accumulator, at most."""
         return 16 if self.position else max(self.dtype.itemsize, 4)
+
+    @property
+    def stored(self) -> DType:
+        """The dtype of what is stored."""
+        return self.epilogue.computation.result_dtypes[0] if self.epilogue else self.result
 
     def _values(self) -> dict[str, str]:
         """The fields of an accumulator that hold a value, with their types."""
@@ -201,7 +244,17 @@ class Fold:
         return f"{code.statements}    numr_acc acc;\n{assign}    return acc;\n"
 
     def finish(self, target: str, acc: str, indent: str = "    ") -> str:
-        """Statements that write what an accumulator holds as a result."""
+        """Statements that write what an accumulator holds as a result, or what becomes of it."""
+        if self.epilogue is None:
+            return self._finished(target, acc, indent)
+        inner = indent + "    "
+        return (
+            f"{indent}{{\n{inner}{texts.memory_type(self.result)} reduced;\n"
+            f"{self._finished('reduced', acc, inner)}"
+            f"{self.epilogue.text(target, 'reduced', inner)}{indent}}}\n"
+        )
+
+    def _finished(self, target: str, acc: str, indent: str) -> str:
         if self.position:
             return f"{indent}{target} = {acc}.at;\n"
         variable = operand("r", self.dtype)

@@ -14,12 +14,14 @@ from numr.codegen.fused import expressions
 from numr.dtypes import DType
 from numr.ir.fused import Computation, Source, Step
 from numr.ir.ops import SELECT, Op, Reduction, Signature
+from numr.ir.rows import RowComputation
 from numr.runtime.client import FusedLoop, RuntimeClient
 from numr.runtime.cuda.compiler import Kernel
 from numr.runtime.cuda.elementwise import broadcast_strides, scalar_slot
 from numr.runtime.cuda.elementwise_texts import Texts
 from numr.runtime.cuda.folding import Fold
 from numr.runtime.cuda.fused_reductions import FusedReduction
+from numr.runtime.cuda.fused_rows import FusedRows, does_rows
 from numr.runtime.cuda.geometry import SHARED, Geometry, geometry
 from numr.runtime.cuda.reductions import reduced_dtype, reduced_shape
 
@@ -234,11 +236,13 @@ class Fusion(RuntimeClient[Any]):
 
     context: DeviceContext
     fusion_recomputes = True
+    fusion_epilogues = True
 
     def __init__(self, device: Device) -> None:
         super().__init__(device)
         self._fused: OrderedDict[Computation, Fused] = OrderedDict()
         self._fused_reductions: OrderedDict[Any, FusedReduction] = OrderedDict()
+        self._fused_rows: OrderedDict[RowComputation, FusedRows] = OrderedDict()
 
     def fuses(self, op: Op | None, compute: DType) -> bool:
         # An operation by itself is made of the same expressions.
@@ -281,3 +285,24 @@ class Fusion(RuntimeClient[Any]):
             if found.into(self.context, operands, shape, axes, out):
                 return out
         return super().reduce_fused(computation, operands, shape, kind, axes, keepdims, dtype)
+
+    def fuses_rows(
+        self, shape: tuple[int, ...], axes: tuple[int, ...], dtypes: tuple[DType, ...]
+    ) -> bool:
+        return does_rows(shape, axes, dtypes)
+
+    def fused_rows(
+        self, computation: RowComputation, shape: tuple[int, ...], axes: tuple[int, ...]
+    ) -> FusedLoop:
+        rows = self._fused_rows.get(computation)
+        if rows is None:
+            rows = self._fused_rows[computation] = FusedRows(computation)
+            if len(self._fused_rows) > _KEPT:
+                self._fused_rows.popitem(last=False)
+        kernels, composed = rows, super().fused_rows(computation, shape, axes)
+
+        def loop(operands: Sequence[Any], results: Sequence[Array]) -> None:
+            if not kernels.into(self.context, operands, results, shape, axes):
+                composed(operands, results)
+
+        return loop

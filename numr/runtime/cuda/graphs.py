@@ -144,6 +144,7 @@ class Capturing:
         self.client.context = self._context
         self.client._fused = client._fused
         self.client._fused_reductions = client._fused_reductions
+        self.client._fused_rows = client._fused_rows
         self._stream: Any = None
 
     def open(self) -> GraphMemory:

@@ -320,7 +320,7 @@ def _few(
 ) -> str:
     """Each of ``lanes`` threads takes few vectors of a result, and some results."""
     start, vector = _start(fold, reading, False, whole, kept_rank, reduced_rank, wide)
-    result = texts.memory_type(fold.result)
+    result = texts.memory_type(fold.stored)
     results = (
         f"    #pragma unroll\n    for (int p = 0; p < {_RESULTS}; ++p) {{\n"
         "        const long long o = first + p * groups;\n"
@@ -382,7 +382,7 @@ def _rows(
 ) -> str:
     """A block of threads reduces one result or its part; ``short`` says that ``lanes`` of a warp do."""
     start, vector = _start(fold, reading, False, whole, kept_rank, reduced_rank, wide)
-    result = texts.memory_type(fold.result)
+    result = texts.memory_type(fold.stored)
     element = "numr_take(numr_element_at(from + numr_offset(dims, e)), e)"
     read = "numr_row_at(from + numr_offset(dims, j{}))"
     merges = (
@@ -461,7 +461,7 @@ def _columns(
 ) -> str:
     """Threads side by side reduce results side by side, and lines of such threads take the elements by turns."""
     start, vector = _start(fold, reading, True, whole, kept_rank, reduced_rank, wide)
-    result = texts.memory_type(fold.result)
+    result = texts.memory_type(fold.stored)
     each = f"#pragma unroll\n{{}}for (int v = 0; v < {vector}; ++v) "
     read = "numr_row_at(from + numr_offset(dims, j{}))"
     take = f"{each.format('            ')}acc[v] = {{}};\n"
