@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numr.array_api._arguments import Tensor, in_domain, tensors
+from numr.array_api._arguments import Tensor, in_domain, tensor, tensors
 from numr.errors import ShapeError
 from numr.layout import broadcast_shapes, normalize_axis
 from numr.tensor import primitives as p
@@ -10,14 +10,14 @@ from numr.tensor import primitives as p
 __all__ = ["take", "take_along_axis"]
 
 
-def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
+def take(x: Tensor, indices: Tensor | int, /, *, axis: int | None = None) -> Tensor:
     """Elements at given positions along an axis.
 
     Parameters
     ----------
     x : Tensor
         Any dtype; at least one axis.
-    indices : Tensor
+    indices : Tensor or int
         Integer positions along the axis; negative ones count from the end.
     axis : int, optional
         The axis; may be left out where ``x`` has only one.
@@ -42,7 +42,8 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
 
     Notes
     -----
-    Beyond the standard, indices may have any number of axes, and are checked against the bounds.
+    Beyond the standard, indices may have any number of axes or be one Python integer, which takes the axis
+    away, and are checked against the bounds.
 
     Examples
     --------
@@ -51,7 +52,10 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
     >>> xp.take(x, xp.asarray([2, -3]), axis=1).tolist()
     [[3, 1], [6, 4]]
     """
-    x, indices = tensors("take", x, indices)
+    if isinstance(indices, int) and not isinstance(indices, bool):
+        x = tensor("take", x)
+    else:
+        x, indices = tensors("take", x, indices)
     if axis is None:
         if x.ndim != 1:
             raise ShapeError(
@@ -60,6 +64,8 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
             )
         axis = 0
     axis = normalize_axis(axis, x.ndim, "take")
+    if isinstance(indices, int):
+        return p.copy(x[(*(slice(None),) * axis, indices)])
     indices = index_values("take", indices)
     leading = p.permute(x, (axis, *range(axis), *range(axis + 1, x.ndim))) if axis else x
     found = p.gather(leading, (indices,), "take")

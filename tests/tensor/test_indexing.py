@@ -182,3 +182,18 @@ def test_values_of_the_same_kind_are_cast(xp: ModuleType) -> None:
     np.testing.assert_array_equal(y.to_numpy(), [3, 4])
     y[0] = [9]
     np.testing.assert_array_equal(y.to_numpy(), [9, 4])
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("index", [0, 2, -3])
+def test_take_with_one_integer_takes_the_axis_away(xp: ModuleType, axis: int, index: int) -> None:
+    host = np.arange(60, dtype=np.int32).reshape(3, 4, 5)
+    x = xp.asarray(host)
+    taken = xp.take(x, index, axis=axis)
+    np.testing.assert_array_equal(taken.to_numpy(), np.take(host, index, axis=axis), strict=True)
+    taken[...] = 0  # a copy, as for indices in a tensor
+    np.testing.assert_array_equal(x.to_numpy(), host)
+    with pytest.raises(numr.errors.IndexingError, match="index 5|out of"):
+        xp.take(x, 5, axis=axis)
+    with pytest.raises(TypeError, match="take"):
+        xp.take(x, True, axis=axis)
