@@ -127,8 +127,10 @@ def _remainder(x: Expr, y: Expr) -> Expr:
     rest = ex.select(is_inf(y), ex.absolute(x), _fmod(f, x, y))
     rest = libm.copysign(rest, x)
     other_side = ex.ne(f.bits(x) < 0, f.bits(y) < 0)
-    rest = ex.select(other_side & ~ex.eq(rest, 0.0), rest + y, rest)
-    rest = ex.select(ex.eq(rest, 0.0), libm.copysign(f.number(0.0), y), rest)
+    # A zero has the sign of the divisor; a number that is none by its bits does not become one.
+    is_zero = ex.eq(f.ubits(rest) & (f.sign_bit - 1), 0)
+    moved = ex.select(other_side, rest + y, rest)
+    rest = ex.select(is_zero, libm.copysign(f.number(0.0), y), moved)
     defined = is_finite(x) & ~ex.eq(y, 0.0)
     return _nan_of(x, y, ex.select(defined, rest, f.nan))
 
