@@ -3,13 +3,49 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
+
+import numpy as np
 
 from numr.runtime.allocation import AllocationStats
 from numr.runtime.caching import Block, CachingAllocator, MemorySource
 
-__all__ = ["ParkingAllocator"]
+__all__ = ["ParkingAllocator", "owner_of"]
+
+_OBJECT = np.dtype(object)
+
+
+class _Claim:
+    """Memory of an array, which is given back when the claim dies."""
+
+    __slots__ = ("block", "release")
+
+    block: Block
+    release: Callable[[Block], None]
+
+    # Bound as a default, since globals may be gone when the interpreter exits.
+    def __del__(self, exiting: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not exiting():
+            self.release(self.block)
+
+
+_new_claim: Callable[[type[_Claim]], _Claim] = object.__new__
+
+
+def owner_of(block: Block, release: Callable[[Block], None]) -> object:
+    """What keeps a claimed block for as long as it lives.
+
+    It dies by its reference count alone, for the reason that :mod:`numr.runtime.storage` gives.
+    """
+    claim = _new_claim(_Claim)
+    claim.block = block
+    claim.release = release
+    owner: np.ndarray[Any, Any] = np.ndarray((), _OBJECT)
+    owner[()] = claim
+    return owner
 
 
 class ParkingAllocator(CachingAllocator):

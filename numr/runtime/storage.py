@@ -126,6 +126,21 @@ class Storage:
         return cls(runtime.allocate(size, device), size, device, runtime)
 
     @classmethod
+    def owned(
+        cls, handle: int, size: int, device: Device, runtime: type[Runtime], owner: object
+    ) -> Storage:
+        """Storage of newly allocated memory that ``owner`` gives back when it dies, and which nobody else has."""
+        self = cls.__new__(cls)
+        self.owner = owner
+        self.is_foreign = False
+        self.handle = handle
+        self.size = size
+        self.device = device
+        self.runtime = runtime
+        self.readonly = False
+        return self
+
+    @classmethod
     def foreign(
         cls,
         handle: int,

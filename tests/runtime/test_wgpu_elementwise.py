@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import weakref
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from numr.ir import ops
 from numr.layout import Layout
 from numr.runtime.wgpu import WgpuRuntime
 from numr.runtime.wgpu.elementwise import Elementwise
+from numr.runtime.wgpu.native import PublicApi
 from tests.runtime.wgpu_support import require_adapter, variant
 
 pytestmark = pytest.mark.wgpu
@@ -593,3 +595,63 @@ def test_plans_are_dropped_when_there_are_many(client):
 
 def test_the_client_is_that_of_the_runtime():
     assert issubclass(variant().Client, WgpuRuntime.Client)
+
+
+# ------------------------------------------------------------- repeated records
+def chained(client, x, y, count):
+    """Add and add again."""
+    loop = client.elementwise_loop(ops.ADD, (x.dtype, y.dtype))
+    for _ in range(count):
+        x = loop(x, y)
+    return x
+
+
+@pytest.mark.parametrize("api", [None, PublicApi], ids=["native", "public"])
+@pytest.mark.parametrize("without", [(), ("immediates",)], ids=["immediates", "uniforms"])
+def test_what_is_computed_again_in_the_same_buffers_is_one_record(api, without):
+    client = client_with(without=without, **({"api": api} if api else {}))
+    queue = client.context.opened.queue
+    x, y = (client.from_host(np.full(300, value, np.float32), copy=True) for value in (5, 1))
+    chained(client, x, y, 4)
+    known = dict(queue.repeated)
+    assert 0 < len(known) <= 4
+    np.testing.assert_array_equal(client.to_host(chained(client, x, y, 600)), np.full(300, 605))
+    # Two buffers take turns, and each may come first.
+    assert len(queue.repeated) <= 6
+    assert all(queue.repeated[key] is record for key, record in known.items())
+
+
+def test_records_are_forgotten_when_a_buffer_is_dropped():
+    client = client_with(cache_limit=0)
+    queue = client.context.opened.queue
+    x, y = (client.from_host(np.full(300, value, np.float32), copy=True) for value in (5, 1))
+    chained(client, x, y, 4)
+    assert queue.repeated
+    buffers = [weakref.ref(buffer) for buffer in client.context.table.buffers.values()]
+    client.allocator.trim()
+    queue.flush()
+    assert not queue.repeated
+    client.synchronize()
+    assert sum(buffer() is not None for buffer in buffers) == 2  # of x and y
+    np.testing.assert_array_equal(client.to_host(chained(client, x, y, 3)), np.full(300, 8))
+
+
+def test_no_more_records_are_kept_than_the_limit(monkeypatch):
+    monkeypatch.setattr("numr.runtime.wgpu.queue.KEPT_GROUPS", 3)
+    client = client_with()
+    x, y = (client.from_host(np.full(300, value, np.float32), copy=True) for value in (5, 1))
+    loop = client.elementwise_loop(ops.ADD, (x.dtype, y.dtype))
+    results = [loop(x, y) for _ in range(10)]
+    assert len(client.context.opened.queue.repeated) <= 3
+    for result in results:
+        np.testing.assert_array_equal(client.to_host(result), np.full(300, 6))
+
+
+def test_a_device_that_is_opened_again_has_records_of_its_own():
+    rt = variant()
+    client = rt.Client(rt.default_device())
+    host = np.ones(300, np.float32)
+    for _ in range(2):
+        x = client.from_host(host, copy=True)
+        np.testing.assert_array_equal(client.to_host(chained(client, x, x, 5)), host * 6)
+        client.allocator.close(forked=False)

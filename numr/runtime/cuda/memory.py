@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any, Final
 
-import numpy as np
-
-from numr.runtime.caching import Block
 from numr.runtime.cuda import driver
-from numr.runtime.parking import ParkingAllocator
+from numr.runtime.parking import ParkingAllocator, owner_of
 
 __all__ = ["CudaAllocator"]
 
@@ -19,8 +15,6 @@ GRANULARITY: Final = 512
 #: Blocks up to this size are parked, and so many of each size.
 PARKED_SIZE: Final = 1 << 16
 PARKED_BLOCKS: Final = 8
-
-_OBJECT = np.dtype(object)
 
 
 class DeviceMemory:
@@ -54,23 +48,6 @@ class DeviceMemory:
         """Take memory back; see ``MemorySource``."""
         if not driver.is_forked():  # else it is the parent's
             driver.library().cuda.runtime.free(ptr)
-
-
-class _Claim:
-    """Memory of an array, which is given back when the claim dies."""
-
-    __slots__ = ("block", "release")
-
-    block: Block
-    release: Callable[[Block], None]
-
-    # Bound as a default, since globals may be gone when the interpreter exits.
-    def __del__(self, exiting: Callable[[], bool] = sys.is_finalizing) -> None:
-        if not exiting():
-            self.release(self.block)
-
-
-_new_claim: Callable[[type[_Claim]], _Claim] = object.__new__
 
 
 class CudaAllocator(ParkingAllocator):
@@ -114,10 +91,5 @@ class CudaAllocator(ParkingAllocator):
         if not size:
             return self._pointer(self._unowned(0, 0, None, number), 0)
         block = self.claim(size)
-        # The claim dies by its reference count alone, for the reason that numr.runtime.storage gives.
-        claim = _new_claim(_Claim)
-        claim.block = block
-        claim.release = self._release
-        owner: np.ndarray[Any, Any] = np.ndarray((), _OBJECT)
-        owner[()] = claim
+        owner = owner_of(block, self._release)
         return self._pointer(self._unowned(block.ptr, size, owner, number), 0)

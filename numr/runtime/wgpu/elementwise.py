@@ -63,7 +63,10 @@ class Elementwise(Pointwise):
             planned = self._planned.get(key)
         if planned is not None and planned.plan.opened is self.context.table.opened:
             out = self.context.fresh(planned.layout, planned.nbytes, self.result)
-            self._again(planned, operands, arrays, (out,))
+            if self._makers:
+                self._again(planned, operands, arrays, (out,))
+            else:
+                self.context.repeat(planned.plan, (*arrays, out))
             return out
         return self._new(operands, arrays, key)
 

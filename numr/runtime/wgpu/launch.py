@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 from collections.abc import Sequence
@@ -10,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from numr import dtypes as dt
 from numr.errors import BackendLimitation
 from numr.layout import Layout
+from numr.runtime.parking import owner_of
 from numr.runtime.storage import DeviceArray, Storage
 from numr.runtime.wgpu.copies import gather
 from numr.runtime.wgpu.copy_kernels import is_turned
-from numr.runtime.wgpu.native import Dispatch
+from numr.runtime.wgpu.native import Dispatch, Repeated
 from numr.runtime.wgpu.queue import Binding, grid
 from numr.runtime.wgpu.runtime import WgpuRuntime
 from numr.runtime.wgpu.texts import WORKGROUP
@@ -31,6 +33,8 @@ __all__ = ["Bound", "DeviceContext", "Plan"]
 _WORTH_TURNING: Final = 32 << 20
 #: Layouts of new arrays that are kept.
 _KEPT_LAYOUTS: Final = 1024
+
+_plans = itertools.count()
 
 
 class Bound(NamedTuple):
@@ -65,6 +69,8 @@ class Plan(NamedTuple):
         Numbers of workgroups.
     traffic : int
         Bytes that are bound.
+    number : int
+        Unlike that of any other plan.
     """
 
     opened: OpenDevice
@@ -73,6 +79,7 @@ class Plan(NamedTuple):
     params: bytes
     groups: tuple[int, int, int]
     traffic: int
+    number: int
 
 
 class DeviceContext:
@@ -119,7 +126,8 @@ class DeviceContext:
         )
         self.max_groups = self.limits["max-compute-workgroups-per-dimension"]
         self.table = self.allocator.table
-        self._release = self.allocator.deallocate
+        self._claim = self.allocator.claim
+        self._release = self.allocator.release
         self._layouts: dict[tuple[int, ...], Layout] = {}
         #: Who has a tape holds this; then the memory that is allocated for it, and arrays that it keeps alive.
         self.taping = threading.Lock()
@@ -147,8 +155,9 @@ class DeviceContext:
         pool = self.pool
         if pool is not None and pool.thread == threading.get_ident():
             return pool.fresh(layout, nbytes, dtype)
-        block = self.allocator.take(nbytes)
-        storage = Storage(block.ptr, nbytes, self.device, self.runtime, release=self._release)
+        block = self._claim(nbytes)
+        owner = owner_of(block, self._release)
+        storage = Storage.owned(block.ptr, nbytes, self.device, self.runtime, owner)
         return DeviceArray(storage, layout, dtype)
 
     def keep(self, array: DeviceArray) -> None:
@@ -297,19 +306,33 @@ class DeviceContext:
         opened.queue.dispatch(kernel, bindings, params, groups)
         spans = tuple((start, size) for _, start, size in bindings)
         traffic = sum(size for _, size in spans)
-        return Plan(opened, kernel, spans, params, groups, traffic)
+        return Plan(opened, kernel, spans, params, groups, traffic, next(_plans))
+
+    def repeat(self, plan: Plan, arrays: Sequence[DeviceArray]) -> None:
+        """Record the kernel of a plan with the parameters that it has; see :meth:`run_again`."""
+        key = (plan.number, *[array.storage.handle for array in arrays])
+        queue = plan.opened.queue
+        record = queue.repeated.get(key)
+        if record is None:
+            bindings = self._bindings(plan, arrays)
+            record = Repeated(plan.kernel, bindings, plan.params, plan.groups)
+            queue.keep(key, record)
+        queue.record(record, plan.traffic)
 
     def run_again(self, plan: Plan, arrays: Sequence[DeviceArray], params: bytes) -> None:
         """Record the kernel of a plan of this device as it is open; ``arrays`` has one for each binding."""
-        opened, kernel, spans, _, groups, traffic = plan
+        record = Dispatch(plan.kernel, self._bindings(plan, arrays), params, plan.groups)
+        plan.opened.queue.record(record, plan.traffic)
+
+    def _bindings(self, plan: Plan, arrays: Sequence[DeviceArray]) -> list[Binding]:
         buffers = self.table.buffers
         bindings = []
-        for array, (start, size) in zip(arrays, spans, strict=True):
+        for array, (start, size) in zip(arrays, plan.spans, strict=True):
             buffer = buffers[array.storage.handle]
             if buffer is None:
                 self.buffer(array, "dispatch")  # raises
             bindings.append((buffer, start, size))
-        opened.queue.record(Dispatch(kernel, bindings, params, groups), traffic)
+        return bindings
 
     def grid(self, count: int, size: int = WORKGROUP) -> tuple[tuple[int, int, int], int]:
         """Workgroups for a number of invocations, and the invocations in a row of them; see ``queue.grid``."""

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from numr.errors import BackendLimitation, DeviceLostError, InvalidHandle, OutOfMemoryError
-from numr.runtime.caching import Block, CachingAllocator
+from numr.runtime.caching import Block
+from numr.runtime.parking import ParkingAllocator
 from numr.runtime.wgpu.native import abandon, is_memory_error
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ __all__ = ["BufferTable", "BufferTooLarge", "WgpuAllocator"]
 #: Unit of all capacities: a multiple of the 16 bytes that the widest access reads, so that kernels may touch
 #: whole words up to the end.
 GRANULARITY = 64
+#: Blocks up to this size are parked when their arrays die, and so many of each size.
+PARKED_SIZE = 1 << 16
+PARKED_BLOCKS = 8
 #: Bytes of dropped buffers after which the host waits for the device to take them back. It does so by itself
 #: only when it is asked for something.
 RECLAIM_BYTES = 256 << 20
@@ -105,7 +109,7 @@ class BufferTable:
         if self.buffers.pop(ptr) is not None:
             self.dropped += size
             if self.opened is not None:
-                self.opened.api.drop_buffers()
+                self.opened.queue.drop_buffers()
 
     def get(self, ptr: int) -> Any:
         """The buffer of a number; None if its device is gone, KeyError if there is none."""
@@ -116,14 +120,14 @@ class BufferTable:
         opened, self.opened = self.opened, None
         self.dropped = 0
         if opened is not None and not forked:
-            opened.api.forget()
+            opened.queue.forget()
         if forked:
             abandon(list(self.buffers.values()))
         for number in list(self.buffers):
             self.buffers[number] = None
 
 
-class WgpuAllocator(CachingAllocator):
+class WgpuAllocator(ParkingAllocator):
     """The allocator of a WebGPU device.
 
     Parameters
@@ -149,7 +153,14 @@ class WgpuAllocator(CachingAllocator):
         self.table = BufferTable()
         # WebGPU tells nobody how much memory there is. What is cached too much goes back when it runs out.
         cache_limit = (1 if adapter.is_cpu else 4) << 30
-        super().__init__(self.table, str(device), cache_limit=cache_limit, granularity=GRANULARITY)
+        super().__init__(
+            self.table,
+            str(device),
+            parked_size=PARKED_SIZE,
+            parked_blocks=PARKED_BLOCKS,
+            cache_limit=cache_limit,
+            granularity=GRANULARITY,
+        )
         self.open_device = open_device
         self.adapter = adapter
         self._reclaiming = threading.Lock()

@@ -327,11 +327,11 @@ class NativeApi(PublicApi):
                     kernel = record.kernel
                     params = None
                     lib.wgpuComputePassEncoderSetPipeline(current, kernel.pipeline._internal)
-                group = None
-                if not record.repeats:
-                    group = self._pool.get((kernel.layout, *record.bindings))
-                if group is None:
-                    group = self._bound(record)
+                if record.repeats:
+                    kept = record.group  # type: ignore[attr-defined]  # isinstance costs a tenth of all this
+                    group = self._bound(record) if kept is None else kept._internal
+                else:
+                    group = self._pool.get((kernel.layout, *record.bindings)) or self._bound(record)
                 lib.wgpuComputePassEncoderSetBindGroup(current, 0, group, 0, self._null)
                 # Immediates stay until the pipeline changes, and setting them costs as much as a dispatch.
                 if kernel.immediates and record.params != params:

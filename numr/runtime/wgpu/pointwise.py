@@ -144,8 +144,11 @@ class Pointwise:
         outs: Sequence[DeviceArray],
     ) -> None:
         plan, _, _, pack, head, tail = planned
-        params = pack(*head, *self._values(operands), *tail) if self._makers else plan.params
-        self.context.run_again(plan, (*arrays, *outs), params)
+        if self._makers:
+            params = pack(*head, *self._values(operands), *tail)
+            self.context.run_again(plan, (*arrays, *outs), params)
+        else:
+            self.context.repeat(plan, (*arrays, *outs))
 
     def _values(self, operands: Sequence[Any]) -> list[int | float]:
         return [number for i, make in self._makers for number in make(operands[i])]

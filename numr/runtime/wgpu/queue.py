@@ -22,7 +22,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from numr.errors import BackendLimitation, DeviceLostError
-from numr.runtime.wgpu.native import Copy, Dispatch, PublicApi, lost, translated
+from numr.runtime.wgpu.native import (
+    KEPT_GROUPS,
+    Copy,
+    Dispatch,
+    PublicApi,
+    Repeated,
+    lost,
+    translated,
+)
 
 if TYPE_CHECKING:
     from numr.runtime.buffers import Bytes
@@ -88,6 +96,8 @@ class Queue:
         Number of the last submission; 0 if there has been none.
     sink : Sink or None
         Who is told of what is recorded.
+    repeated : dict of tuple to Repeated
+        Records that come again with the same buffers, by keys of those who make them; see :meth:`keep`.
     """
 
     def __init__(self, device: WgpuDevice, adapter: Adapter, api: PublicApi) -> None:
@@ -108,6 +118,8 @@ class Queue:
         self._write_batch = 0
         self.last = 0
         self.sink: Sink | None = None
+        self.repeated: dict[tuple[int, ...], Repeated] = {}
+        self._stale = False
         self._under_way: deque[int] = deque()
         self._submitting = False
         self._ring: Any = None
@@ -173,6 +185,24 @@ class Queue:
                 self._tell(record, traffic)
             if len(records) >= BATCH_RECORDS or self._bytes >= BATCH_BYTES:
                 self.flush()
+
+    def keep(self, key: tuple[int, ...], record: Repeated) -> None:
+        """Keep a record in :attr:`repeated`, until one of the buffers that are in use is dropped."""
+        if len(self.repeated) >= KEPT_GROUPS:
+            self.repeated.clear()
+        self.repeated[key] = record
+
+    def drop_buffers(self) -> None:
+        """Take note that a buffer was dropped, so that nothing that is kept for its next use holds it on."""
+        # Only noted: this may be called by a finalizer in the middle of anything.
+        self._stale = True
+        self._api.drop_buffers()
+
+    def forget(self) -> None:
+        """Let go of what is kept only because it may be used again."""
+        self._stale = False
+        self.repeated.clear()
+        self._api.forget()
 
     def record_again(
         self, records: Sequence[Dispatch | Copy], marks: Sequence[tuple[int, int]]
@@ -313,6 +343,8 @@ class Queue:
         with self.lock:
             if self._records or self._written or self._submitting:
                 with self._submission():
+                    if self._stale:
+                        self.forget()
                     records, self._records = self._records, []
                     self._touched = set()
                     self._searched = 0
@@ -423,7 +455,7 @@ class Queue:
         """Have the device take back the memory of all buffers that nothing refers to any more."""
         self.synchronize()
         with self.lock, self.errors():
-            self._api.forget()
+            self.forget()
             self._api.poll()
 
     # -------------------------------------------------------------------- loss
