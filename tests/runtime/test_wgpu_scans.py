@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 from numr.ir.ops import Reduction
+from numr.layout import Layout
+from numr.runtime.wgpu.chained_lines import _TILE_BYTES, REGION
+from numr.runtime.wgpu.texts import WORKGROUP
 from tests.runtime.wgpu_reducing import (
     CLIENTS,
     DTYPES,
@@ -106,6 +109,36 @@ def test_scans_in_one_pass(dtype, length):
                 expected = SCAN[kind].accumulate(host, axis, dtype=compute)
                 got = client.to_host(client.scan(kind, array, axis, result))
                 assert_close_to_sums(got, expected, host, axis)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float64"])
+def test_long_lines_of_several_regions_in_one_pass(dtype):
+    client = CLIENTS["ordered"]
+    if dtype not in map(str, client.dtypes):
+        pytest.skip(f"{client.device} has no {dtype}")
+    host = values((2, 1_000_000), dtype)
+    # Elements that are loaded one by one make more tiles of a line.
+    wide_host = np.zeros((2, 2_000_000), dtype)
+    wide_host[:, ::2] = host
+    array = client.from_host(wide_host, copy=True)
+    array.layout = Layout(host.shape, (2_000_000, 2))
+    result = wide(np.dtype(dtype))
+    assert host.shape[1] > 3 * REGION * WORKGROUP * (_TILE_BYTES // (8 * WORKGROUP))
+    got = scanned(client, array, SUM, 1, result)
+    again = scanned(client, array, SUM, 1, result)
+    np.testing.assert_array_equal(got.view(np.uint8), again.view(np.uint8))
+    assert_close_to_sums(got, np.cumsum(host, 1, dtype=result), host, 1)
+
+
+@pytest.mark.parametrize("form", ["gpu", "ordered"])
+@pytest.mark.parametrize("dtype", ["int16", "float32", "complex64"])
+def test_columns_that_are_enough_by_themselves(form, dtype):
+    dtype = np.dtype(dtype)
+    host = values((3, 21, 1 << 15), dtype)
+    array = CLIENTS[form].from_host(host, copy=True)
+    result = wide(dtype)
+    got = scanned(CLIENTS[form], array, SUM, 1, result)
+    assert_same(got, np.cumsum(host, 1, dtype=exact(result)), result)
 
 
 def assert_close_to_sums(got, expected, host, axis):

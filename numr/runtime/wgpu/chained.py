@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
-from numr.runtime.wgpu.chained_texts import BESIDE, FILL, FILLING, GROUP, text_of, words_of
+from numr.runtime.wgpu.boards import board_of, run_words_of, words_of
+from numr.runtime.wgpu.chained_texts import BESIDE, GROUP, text_of
 from numr.runtime.wgpu.lines import WIDTH
 from numr.runtime.wgpu.scanning_texts import Variant
 from numr.runtime.wgpu.texts import WORKGROUP
-from numr.runtime.wgpu.windows import Windows
 
 if TYPE_CHECKING:
     from numr.runtime.wgpu.folding import Fold
@@ -18,6 +16,7 @@ if TYPE_CHECKING:
     from numr.runtime.wgpu.loading import Loads
     from numr.runtime.wgpu.programs import Recording
     from numr.runtime.wgpu.scanning import Scan
+    from numr.runtime.wgpu.windows import Windows
 
 __all__ = ["chain", "may_be_chained"]
 
@@ -55,13 +54,8 @@ def chain(
     strips = -(-scan.outputs // BESIDE)
     pieces = -(-scan.length // (rows * (WORKGROUP // BESIDE)))
     groups = -(-pieces // GROUP)
-    words = words_of(fold)
-    run_words = words * len(fold.run_types) // len(fold.types)
-    size = 1 + loads.lines * BESIDE * strips * (words * pieces + run_words * groups)
-    board = work.empty((-(-size // 4) * 4,), np.dtype(np.uint32))
-    posted = Windows.of(context, board, "scan")
-    grid, row = context.grid(board.size // 4)
-    work.run(FILLING, (posted,), FILL.pack(row, board.size // 4), grid)
+    counts = words_of(fold) * pieces + run_words_of(fold) * groups
+    posted = board_of(work, loads.lines * BESIDE * strips * counts)
     text, params = text_of(variant, rows)
     grid, _ = context.grid(strips * pieces, 1)
     numbers = (

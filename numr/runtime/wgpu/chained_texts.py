@@ -1,32 +1,24 @@
 """The kernels of scans in one pass along lines side by side.
 
 What is before a piece of the lines comes from the pieces before it. A workgroup takes the next piece in order, posts what
-its elements join to, and waits for what the pieces before have posted. These are in groups: what is before a group is
-posted by the last piece of the group before. So a piece waits for few others, and joins what they posted in an order that
-does not depend on when it was there.
+its elements join to, and waits for what the pieces before have posted (:mod:`numr.runtime.wgpu.boards`). These are in
+groups: what is before a group is posted by the last piece of the group before. So a piece waits for few others.
 
-All of it is on a board of atomic words, which starts as words of ones: no word that is posted is that. WebGPU does not
-promise that other memory is seen in the order in which it was written, so the words are all that is passed on.
-
-A single line is not scanned like this. All of its pieces wait for the very one before, and most of the time for its load.
+Long single lines have more pieces, one after the other: see :mod:`numr.runtime.wgpu.chained_lines`.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from numr.runtime.wgpu import texts, vectors, windows
+from numr.runtime.wgpu import boards, texts, vectors, windows
 from numr.runtime.wgpu.folding import VALUE
-from numr.runtime.wgpu.pipelines import KernelText, StorageBuffer
+from numr.runtime.wgpu.pipelines import KernelText
 from numr.runtime.wgpu.scanning_texts import Variant
 from numr.runtime.wgpu.texts import Parameters, Walk
 
-if TYPE_CHECKING:
-    from numr.codegen.expr import Scalar
-    from numr.runtime.wgpu.folding import Fold
-
-__all__ = ["BESIDE", "FILL", "FILLING", "GROUP", "text_of", "words_of"]
+__all__ = ["BESIDE", "GROUP", "text_of"]
 
 #: Pieces in a group.
 GROUP: Final = 16
@@ -34,63 +26,6 @@ GROUP: Final = 16
 BESIDE: Final = 32
 
 _FIELDS: Final = ("total", "start", "outputs", "length", "groups", "strips", "step", "out_step")
-
-
-def _words(type: Scalar) -> int:
-    if type.name == "f32":
-        return 1
-    return 2 if type.bits == 32 else 4
-
-
-def words_of(fold: Fold) -> int:
-    """Words on the board for a value."""
-    return sum(map(_words, fold.types))
-
-
-def _encoded(part: str, type: Scalar) -> list[str]:
-    """Words for a part of a value: halves of 16 bits, or a float32 as it is, but for a NaN that is all ones."""
-    if type.name == "f32":
-        return [f"canonical(bitcast<u32>({part}))"]
-    if type.bits == 32:
-        bits = [f"bitcast<u32>({part})"]
-    else:
-        bits = [f"u32(bitcast<u64>({part}) & 0xfffffffflu)", f"u32(bitcast<u64>({part}) >> 32u)"]
-    return [half for word in bits for half in (f"({word} & 0xffffu)", f"({word} >> 16u)")]
-
-
-def _decoded(words: list[str], type: Scalar) -> str:
-    if type.name == "f32":
-        return f"bitcast<f32>({words[0]})"
-    bits = [f"({low} | ({high} << 16u))" for low, high in zip(words[::2], words[1::2], strict=True)]
-    if type.bits == 32:
-        return f"bitcast<{type.name}>({bits[0]})"
-    return f"bitcast<{type.name}>(u64({bits[0]}) | (u64({bits[1]}) << 32u))"
-
-
-def _board(fold: Fold, name: str, type: str, parts: tuple[Scalar, ...]) -> str:
-    """Functions ``post_NAME`` and ``NAME_at`` for a struct with parts ``v0``, ``v1``, ...; words lie ``step`` apart."""
-    places = sum(map(_words, parts))
-    encoded = [w for i, part in enumerate(parts) for w in _encoded(f"x.v{i}", part)]
-    posts = "".join(
-        f"    atomicStore(&board[place + {k}u * step], {word});\n" for k, word in enumerate(encoded)
-    )
-    loads = "".join(
-        f"    var w{k} = atomicLoad(&board[place + {k}u * step]);\n" for k in range(places)
-    )
-    waits = "".join(
-        f"    while (w{k} == 0xffffffffu) {{ w{k} = atomicLoad(&board[place + {k}u * step]); }}\n"
-        for k in range(places)
-    )
-    words = [f"w{k}" for k in range(places)]
-    decoded = []
-    for part in parts:
-        decoded.append(_decoded(words[: _words(part)], part))
-        words = words[_words(part) :]
-    return (
-        f"fn post_{name}(place: u32, step: u32, x: {type}) {{\n{posts}}}\n"
-        f"fn {name}_at(place: u32, step: u32) -> {type} {{\n{loads}{waits}"
-        f"    return {type}({', '.join(decoded)});\n}}\n"
-    )
 
 
 @cache
@@ -107,35 +42,18 @@ def text_of(variant: Variant, rows: int) -> tuple[KernelText, Parameters]:
         type = VALUE if loads.of_values else texts.memory_type(fold.result)
         buffers += windows.buffers("target", "read_write", type, variant.target)
         writer = windows.writer("target", type, variant.target)
-    buffers += (StorageBuffer("board", "read_write", "array<atomic<u32>>"),)
-    board = (
-        "fn canonical(w: u32) -> u32 { return select(w, 0x7fc00000u, w == 0xffffffffu); }\n"
-        + _board(fold, "value", VALUE, fold.types)
-        + _board(fold, "run", "Run", fold.run_types)
-    )
+    buffers += (boards.BOARD,)
     body = (
-        f"{params.text}{texts.prelude(types)}{functions}{reader}{writer}{board}"
-        "var<workgroup> number: u32;\n"
-        f"{_body(variant, rows)}"
+        f"{params.text}{texts.prelude(types)}{functions}{reader}{writer}"
+        f"{boards.functions(fold)}{_body(variant, rows)}"
     )
     return KernelText(body, buffers, params.size), params
-
-
-def _head(variant: Variant) -> str:
-    """The start of the function: the workgroup's number in the order in which they begin."""
-    return (
-        f"@compute @workgroup_size({variant.group})\n"
-        "fn main(@builtin(local_invocation_index) t: u32) {\n"
-        "    if (t == 0u) { number = atomicAdd(&board[0], 1u) + 1u; }\n"
-        "    workgroupBarrier();\n"
-        "    if (number >= params.total) { return; }\n"
-    )
 
 
 def _body(variant: Variant, rows: int) -> str:
     """A workgroup scans a piece of some lines: its invocations are beside and below each other."""
     lines, fold = variant.loads.lines, variant.loads.fold
-    words, run_words = words_of(fold), sum(map(_words, fold.run_types))
+    words, run_words = boards.words_of(fold), boards.run_words_of(fold)
     runs, beside, below = range(lines), BESIDE, variant.group // BESIDE
     values = [f"held[{k * variant.group}u + t]" for k in runs]
     text: list[str] = [
@@ -244,13 +162,8 @@ def _body(variant: Variant, rows: int) -> str:
         f"var<workgroup> wholes: array<Value, {lines * beside}>;\n"
         f"var<workgroup> before: array<Run, {lines * beside}>;\n"
     )
-    return memory + _head(variant) + "".join(f"    {line}\n" for line in text) + "}\n"
-
-
-FILL: Final = Parameters("row", "count")
-FILLING: Final = KernelText(
-    f"{FILL.text}{texts.invocation()}"
-    "    if (i < params.count) { board[i] = vec4(0xffffffffu); }\n}\n",
-    (StorageBuffer("board", "read_write", "array<vec4<u32>>"),),
-    FILL.size,
-)
+    head = (
+        f"@compute @workgroup_size({variant.group})\n"
+        "fn main(@builtin(local_invocation_index) t: u32) {\n"
+    )
+    return memory + head + boards.HEAD + "".join(f"    {line}\n" for line in text) + "}\n"

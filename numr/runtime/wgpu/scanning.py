@@ -1,8 +1,8 @@
 """The kernels of running sums, products, maxima and minima.
 
 A long line is divided into pieces. Their values are found first, and scanned in their turn; then each piece is scanned,
-beginning with what came before it. Where workgroups begin and go on in order, lines side by side are scanned in one pass
-instead (:mod:`numr.runtime.wgpu.chained`). On a GPU a workgroup scans a line whose elements are neighbours in memory; else an
+beginning with what came before it. Where workgroups begin and go on in order, lines are scanned in one pass instead
+(:mod:`numr.runtime.wgpu.chained` side by side, :mod:`numr.runtime.wgpu.chained_lines` by themselves). On a GPU a workgroup scans a line whose elements are neighbours in memory; else an
 invocation runs along a line, beside others.
 """
 
@@ -15,6 +15,7 @@ import numpy as np
 from numr.layout.strides import merge_axes
 from numr.runtime.wgpu import texts
 from numr.runtime.wgpu.chained import chain, may_be_chained
+from numr.runtime.wgpu.chained_lines import chain_lines, lines_may_be_chained
 from numr.runtime.wgpu.lines import WIDTH, Lines, by_loads, fits
 from numr.runtime.wgpu.loading import Elements, Loads
 from numr.runtime.wgpu.packing import pack_into
@@ -67,7 +68,13 @@ class Scan:
     """
 
     def __init__(
-        self, array: DeviceArray, out: DeviceArray, axis: int, seen: Windows, target: Windows
+        self,
+        context: DeviceContext,
+        array: DeviceArray,
+        out: DeviceArray,
+        axis: int,
+        seen: Windows,
+        target: Windows,
     ) -> None:
         others = [i for i in range(array.ndim) if i != axis]
         lengths, strides = merge_axes(
@@ -90,7 +97,7 @@ class Scan:
                 fits(a, k, start, may_end_anywhere=alone)
                 for a, k, start in zip(along, kept, starts, strict=True)
             )
-            if not self.wide:
+            if not self.wide and not self._are_enough(context, array, out):
                 self.wide = self.apart = all(
                     fits(k, a, start) for a, k, start in zip(along, kept, starts, strict=True)
                 )
@@ -103,6 +110,14 @@ class Scan:
         self.kept = Walk(tuple(n for n, _ in kept[0]), [tuple(step for _, step in k) for k in kept])
         self.length = along[0][0][0]
         self.steps = (along[0][0][1], along[1][0][1])
+
+    def _are_enough(self, context: DeviceContext, array: DeviceArray, out: DeviceArray) -> bool:
+        """Whether lines keep a GPU busy by themselves, and would not if an invocation took four."""
+        return (
+            not context.is_cpu
+            and _ENOUGH_INVOCATIONS <= self.outputs < WIDTH * _ENOUGH_INVOCATIONS
+            and min(array.itemsize, out.itemsize) >= 4
+        )
 
     def division(self, context: DeviceContext, tile: int) -> Division:
         """How lines are divided; ``tile`` is how many loads a workgroup works on at once, together."""
@@ -142,7 +157,7 @@ def scan_into(work: Recording, fold: Fold, array: DeviceArray, axis: int, out: D
     """Scan an array that is not empty along an axis, into a fresh C-contiguous array of its shape."""
     function = f"cumulative {fold.kind.value}"
     seen, target = (Windows.of(work.context, x, function) for x in (array, out))
-    scan = Scan(array, out, axis, seen, target)
+    scan = Scan(work.context, array, out, axis, seen, target)
     if texts.lanes(out.dtype) > 1 and not scan.wide:
         bits = work.empty(out.shape, np.dtype(np.uint32))
         _scan(work, fold, array, axis, bits, seen, function)
@@ -162,19 +177,19 @@ def _scan(
 ) -> None:
     context = work.context
     target = Windows.of(context, out, function)
-    scan = Scan(array, out, axis, seen, target)
+    scan = Scan(context, array, out, axis, seen, target)
     loads = Loads(fold, array.dtype == fold.stored, scan.wide, scan.apart, seen.pattern)
     units = _units_of_tiles(fold)
     division = scan.division(context, units * WORKGROUP)
-    if (
-        division.parts > 1
-        and not division.together
-        and may_be_chained(context, fold, scan, seen, target)
-    ):
-        chain(work, fold, scan, loads, seen, target)
-        return
+    if division.parts > 1:
+        if division.together and lines_may_be_chained(context, fold, seen, target):
+            chain_lines(work, fold, scan, loads, seen, target)
+            return
+        if not division.together and may_be_chained(context, fold, scan, seen, target):
+            chain(work, fold, scan, loads, seen, target)
+            return
     if not division.together:
-        units = 1 if context.is_cpu else min(loads.at_once(software=False), WIDTH)
+        units = 1 if context.is_cpu else loads.at_once(software=False)
     bound = [seen, target]
     carried = None
     slots: tuple[int, ...] = (0, 0)

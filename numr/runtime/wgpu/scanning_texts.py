@@ -13,7 +13,7 @@ from numr.runtime.wgpu.pipelines import KernelText
 from numr.runtime.wgpu.texts import WORKGROUP, Parameters, Walk
 from numr.runtime.wgpu.windows import Pattern
 
-__all__ = ["Variant", "text_of"]
+__all__ = ["LAST", "Variant", "text_of", "tile", "tile_memory", "tile_stores"]
 
 
 class Variant(NamedTuple):
@@ -59,6 +59,9 @@ class Variant(NamedTuple):
             return vectors.stores(self.loads.fold.result, "target0", place, bits)
         return [f"target_put({place}, {bits[0]});"]
 
+
+#: The variable with what a tile joins to.
+LAST: Final = "whole"
 
 _FIELDS: Final = (
     *("row", "total", "start", "outputs", "length", "parts", "piece"),
@@ -153,8 +156,8 @@ def _alone(variant: Variant) -> str:
     )
 
 
-def _tile_memory(units: int) -> str:
-    """Declarations of what :func:`_tile` uses; its places avoid that invocations meet in a bank of the memory."""
+def tile_memory(units: int) -> str:
+    """Declarations of what :func:`tile` uses; its places avoid that invocations meet in a bank of the memory."""
     return (
         f"var<workgroup> held: array<Value, {units * WORKGROUP * 33 // 32}>;\n"
         f"var<workgroup> ends: array<Value, {2 * WORKGROUP}>;\n"
@@ -162,12 +165,19 @@ def _tile_memory(units: int) -> str:
     )
 
 
-def _tile(variant: Variant) -> str:
+def tile(variant: Variant, post: str = "") -> str:
     """Statements by which a part of a workgroup loads a tile of a line and scans it.
 
     Each invocation has ``units`` loads, in which it joins what it has read: ``y0_0``, ``y0_1``, ... What comes up to the
     end of each load of the tile is then in ``held``: all loads in order, of which an invocation first joins its own
     few, and then all invocations what each has.
+
+    Parameters
+    ----------
+    variant : Variant
+        What the kernel is made for.
+    post : str, optional
+        A statement to do as soon as the last invocation knows what the tile joins to, as :data:`LAST`.
     """
     units, count = variant.units, WIDTH if variant.loads.wide else 1
     text = ""
@@ -207,14 +217,15 @@ def _tile(variant: Variant) -> str:
         "    let x = ends[old + t - 1u];",
         *(f"    x{u} = join(x, x{u});" for u in range(units)),
         "}",
+        *([f"let {LAST} = x{units - 1};", post] if post else []),
         *(f"{place} = x{u};" for u, place in enumerate(own)),
         "workgroupBarrier();",
     ]
     return text + _block(lines)
 
 
-def _tile_stores(variant: Variant) -> str:
-    """Statements that write a tile which :func:`_tile` scanned, behind ``carry`` where something is ``known``."""
+def tile_stores(variant: Variant) -> str:
+    """Statements that write a tile which :func:`tile` scanned, behind ``carry`` where something is ``known``."""
     count = WIDTH if variant.loads.wide else 1
     text = ""
     for u in range(variant.units):
@@ -251,7 +262,7 @@ def _together(variant: Variant) -> str:
             "        carry = before(o, s);\n        known = true;\n    }\n"
         )
     return (
-        f"{_tile_memory(units)}@compute @workgroup_size({WORKGROUP})\n"
+        f"{tile_memory(units)}@compute @workgroup_size({WORKGROUP})\n"
         "fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) t: u32) {\n"
         "    let group = id.x + id.y * params.row;\n"
         "    let lane = t % params.width;\n"
@@ -262,7 +273,7 @@ def _together(variant: Variant) -> str:
         f"{_ends(variant)}"
         f"    var carry: Run;\n    var known = false;\n{carried}"
         f"    for (var tile = first; tile < end; tile += {units}u * params.width) {{\n"
-        f"{_tile(variant)}{_tile_stores(variant)}"
+        f"{tile(variant)}{tile_stores(variant)}"
         f"        let x = held[at(part + {units}u * params.width - 1u)];\n"
         "        if (known) { carry = grown(carry, x); } else { carry = begun(x); }\n"
         "        known = true;\n        workgroupBarrier();\n    }\n}\n"

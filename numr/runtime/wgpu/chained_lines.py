@@ -1,0 +1,150 @@
+"""Scans in one pass along long lines whose neighbours are neighbours in memory, where workgroups begin and go on in order.
+
+A line is divided into tiles, one for each workgroup. A workgroup loads its tile and scans it, posts what the tile joins to
+(:mod:`numr.runtime.wgpu.boards`), and waits for what is before it. Tiles are in regions: the last tile of a region posts
+all that is before the next one. So a workgroup waits for the tiles of its region that are before its own, each of which an
+invocation fetches, and for what is before the region; and only regions, of which there are few, wait one by one.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from numr.runtime.wgpu import boards, texts, vectors, windows
+from numr.runtime.wgpu.folding import VALUE
+from numr.runtime.wgpu.pipelines import KernelText
+from numr.runtime.wgpu.scanning_texts import LAST, Variant, tile, tile_memory, tile_stores
+from numr.runtime.wgpu.texts import WORKGROUP, Parameters, Walk
+
+if TYPE_CHECKING:
+    from numr.runtime.wgpu.folding import Fold
+    from numr.runtime.wgpu.launch import DeviceContext
+    from numr.runtime.wgpu.loading import Loads
+    from numr.runtime.wgpu.programs import Recording
+    from numr.runtime.wgpu.scanning import Scan
+    from numr.runtime.wgpu.windows import Windows
+
+__all__ = ["chain_lines", "lines_may_be_chained"]
+
+#: Tiles in a region: an invocation fetches one, and the last what is before the region.
+REGION: Final = WORKGROUP
+#: Loads of an invocation, and bytes of a workgroup's memory for the values of a tile.
+_UNITS: Final = 8
+_TILE_BYTES: Final = 10 << 10
+#: Bytes of a value at most: of wider ones a workgroup's memory holds too few.
+_VALUE_BYTES: Final = 8
+
+_FIELDS: Final = (
+    *("total", "start", "outputs", "length", "tiles", "regions", "width", "step", "out_step"),
+)
+
+
+def lines_may_be_chained(
+    context: DeviceContext, fold: Fold, seen: Windows, target: Windows
+) -> bool:
+    """Whether long lines, of more than one piece each, can be scanned in one pass."""
+    return (
+        context.in_order and fold.stored.itemsize <= _VALUE_BYTES and seen.is_one and target.is_one
+    )
+
+
+def chain_lines(
+    work: Recording, fold: Fold, scan: Scan, loads: Loads, seen: Windows, target: Windows
+) -> None:
+    """Scan lines in one pass."""
+    context = work.context
+    units = min(_UNITS, _TILE_BYTES // (fold.stored.itemsize * WORKGROUP))
+    variant = Variant(loads, True, scan.kept.rank, target.pattern, None, WORKGROUP, units)
+    tiles = -(-scan.length // (units * WORKGROUP))
+    regions = -(-tiles // REGION)
+    words = boards.words_of(fold) * tiles + boards.run_words_of(fold) * regions
+    board = boards.board_of(work, scan.outputs * words)
+    text, params = text_of(variant)
+    total = scan.outputs * tiles
+    numbers = (
+        *(total, scan.start, scan.outputs, scan.length, tiles, regions, WORKGROUP),
+        *(*scan.steps, *scan.kept.packed()),
+    )
+    grid, _ = context.grid(total, 1)
+    work.run(text, (seen, target, board), params.pack(*numbers), grid)
+
+
+@cache
+def text_of(variant: Variant) -> tuple[KernelText, Parameters]:
+    """The kernel of a variant."""
+    loads, fold = variant.loads, variant.loads.fold
+    params = Parameters(*_FIELDS, words=3 * variant.rank)
+    written, types = fold.text
+    buffers, reader = loads.source()
+    if loads.wide:
+        buffers += (vectors.target("target0", fold.result),)
+        writer = ""
+    else:
+        type = VALUE if loads.of_values else texts.memory_type(fold.result)
+        buffers += windows.buffers("target", "read_write", type, variant.target)
+        writer = windows.writer("target", type, variant.target)
+    body = (
+        f"{params.text}{texts.prelude(types)}{written}{reader}{writer}{boards.functions(fold)}"
+        f"{tile_memory(variant.units)}{_MEMORY}"
+        f"@compute @workgroup_size({WORKGROUP})\n"
+        "fn main(@builtin(local_invocation_index) t: u32) {\n"
+        f"{boards.HEAD}{_place(variant)}{tile(variant, _POST)}{_before(variant)}{tile_stores(variant)}}}\n"
+    )
+    return KernelText(body, (*buffers, boards.BOARD), params.size), params
+
+
+_MEMORY: Final = (
+    f"var<workgroup> posted: array<Value, {REGION}>;\nvar<workgroup> regions_before: Run;\n"
+)
+_POST: Final = f"if (t == {WORKGROUP - 1}u) {{ post_value(1u + number, params.total, {LAST}); }}"
+
+
+def _place(variant: Variant) -> str:
+    """Which tile of which line the workgroup has."""
+    return (
+        "    let lane = t;\n    let part = 0u;\n"
+        "    let o = number / params.tiles;\n"
+        "    let place = number - o * params.tiles;\n"
+        f"{Walk.text(variant.rank, 2, 'o')}"
+        "    let base = params.start + at0;\n    let to = at1;\n"
+        f"    let tile = place * {variant.units * WORKGROUP}u;\n"
+        "    let end = params.length;\n"
+    )
+
+
+def _before(variant: Variant) -> str:
+    """Statements that find what is before the tile: ``carry`` where it is ``known``."""
+    words = boards.words_of(variant.loads.fold)
+    last = REGION - 1
+    return f"""\
+    let region = place / {REGION}u;
+    let count = place % {REGION}u;
+    let regions = params.outputs * params.regions;
+    let region_place = 1u + {words}u * params.total + o * params.regions + region;
+    if (t < count) {{ posted[t] = value_at(1u + number - count + t, params.total); }}
+    if (t == {last}u && region > 0u) {{ regions_before = run_at(region_place, regions); }}
+    workgroupBarrier();
+    for (var width = 1u; width < count; width <<= 2u) {{
+        if (t % (4u * width) == 0u && t + width < count) {{
+            var x = join(posted[t], posted[t + width]);
+            if (t + 2u * width < count) {{ x = join(x, posted[t + 2u * width]); }}
+            if (t + 3u * width < count) {{ x = join(x, posted[t + 3u * width]); }}
+            posted[t] = x;
+        }}
+        workgroupBarrier();
+    }}
+    var known = region > 0u;
+    var carry: Run;
+    if (known) {{ carry = regions_before; }}
+    if (t == 0u && count == {last}u && region + 1u < params.regions) {{
+        let x = join(posted[0], held[at({variant.units * WORKGROUP - 1}u)]);
+        var next = begun(x);
+        if (known) {{ next = grown(carry, x); }}
+        post_run(region_place + 1u, regions, next);
+    }}
+    if (count > 0u) {{
+        if (known) {{ carry = grown(carry, posted[0]); }} else {{ carry = begun(posted[0]); }}
+        known = true;
+    }}
+"""
