@@ -193,7 +193,7 @@ def test_take_with_one_integer_takes_the_axis_away(xp: ModuleType, axis: int, in
     np.testing.assert_array_equal(taken.to_numpy(), np.take(host, index, axis=axis), strict=True)
     taken[...] = 0  # a copy, as for indices in a tensor
     np.testing.assert_array_equal(x.to_numpy(), host)
-    with pytest.raises(numr.errors.IndexingError, match=r"5.* out of bounds"):
+    with pytest.raises(numr.errors.IndexingError, match=r"index 5 .*(bounds|range)"):
         xp.take(x, 5, axis=axis)
     with pytest.raises(TypeError, match="take"):
         xp.take(x, True, axis=axis)
