@@ -17,8 +17,15 @@ from numr.codegen.llvm_instructions import Instructions, element, vector
 
 __all__ = ["METADATA", "Code", "Printer", "code", "element", "vector"]
 
+#: Stands for a function's name in its text.
+_NAMELESS: Final = "numr.nameless"
+
 #: What the text of branches refers to; belongs to the end of a module.
 METADATA: Final = '!0 = !{!"branch_weights", i32 1, i32 4000}\n'
+
+#: A rare arm of so many operations is a function of its own. It computes one vector of the processor at a time, which
+#: halves the time that compiling it takes, and two branches that compute the same share it.
+_LONG: Final = 64
 
 #: About how many cycles operations on floats take; on integers it is one.
 _LATENCIES: Final = {"add": 4, "sub": 4, "mul": 4, "div": 15, "sqrt": 20, "rarely": 5}
@@ -36,7 +43,7 @@ class Code(NamedTuple):
     block : str
         Label of the block that the text ends in.
     declarations : tuple of str
-        Lines that declare the intrinsics that are called.
+        What is called: definitions of functions, whose attributes are group 0, and lines that declare intrinsics.
     """
 
     statements: str
@@ -51,6 +58,7 @@ def code(
     lanes: int,
     block: str = "entry",
     prefix: str = "t",
+    vectors: int = 1,
 ) -> Code:
     """Print expressions; what they share is computed once.
 
@@ -66,6 +74,8 @@ def code(
         Label of the block that the text is put into.
     prefix : str
         What the names of intermediate results and blocks start with.
+    vectors : int
+        How many vectors of the processor a value is, see :class:`Printer`.
 
     Examples
     --------
@@ -73,7 +83,7 @@ def code(
     >>> print(code([var("x", F32) + 0.5], {"x": "%x"}, lanes=4).statements, end="")
       %t0 = fadd <4 x float> %x, splat (float 0x3FE0000000000000)
     """
-    printer = Printer(roots, lanes, block, prefix)
+    printer = Printer(roots, lanes, block, prefix, vectors)
     printer.variables.update(variables)
     printer.compute(roots)
     return Code(
@@ -97,6 +107,8 @@ class Printer(Instructions):
         Label of the block that instructions are put into.
     prefix : str
         What the names of intermediate results and blocks start with.
+    vectors : int
+        How many vectors of the processor a value is. Where it is one, all is in one function.
 
     Attributes
     ----------
@@ -107,10 +119,24 @@ class Printer(Instructions):
     """
 
     def __init__(
-        self, roots: Sequence[Expr], lanes: int, block: str = "entry", prefix: str = "t"
+        self,
+        roots: Sequence[Expr],
+        lanes: int,
+        block: str = "entry",
+        prefix: str = "t",
+        vectors: int = 1,
     ) -> None:
         super().__init__(roots, lanes, prefix)
         self.block = block
+        self._vectors = vectors
+        #: Bodies of functions, and their names.
+        self._functions: dict[str, str] = {}
+
+    @property
+    def declarations(self) -> tuple[str, ...]:
+        """What has been called: definitions of functions, with attributes of group 0, and lines that declare intrinsics."""
+        functions = (body.replace(_NAMELESS, name, 1) for body, name in self._functions.items())
+        return (*functions, *super().declarations)
 
     def taken(self) -> str:
         """The instructions since the last call."""
@@ -149,7 +175,10 @@ class Printer(Instructions):
         rare, after = self._name(), self._name()
         self.lines.append(f"  br i1 {holds}, label %{rare}, label %{after}, !prof !0")
         self._start(rare)
-        self.emit([member.args[1] for member in group], indent)
+        if self._vectors > 1 and len(self._private[group]) >= _LONG:
+            self._emit_call(group)
+        else:
+            self.emit([member.args[1] for member in group], indent)
         chosen = [
             self._select(condition, member, self.text[member.args[1]], self.text[member.args[2]])
             for member in group
@@ -162,6 +191,56 @@ class Printer(Instructions):
             self.text[member] = self._put(
                 f"phi {self._type(member.type)} [ {common}, %{before} ], [ {value}, %{end} ]"
             )
+
+    def _emit_call(self, group: tuple[Expr, ...]) -> None:
+        """Call a function that computes the rare arms of a branch, for each vector of the processor."""
+        private = self._private[group]
+        arms = [a for a in dict.fromkeys(member.args[1] for member in group) if a in private]
+        inputs = dict.fromkeys(
+            arg for node in private for arg in node.args if arg not in private and arg.op != "const"
+        )
+        lanes = self.lanes // self._vectors
+        inner = Printer(arms, lanes)
+        inner.text.update({node: f"%a{i}" for i, node in enumerate(inputs)})
+        inner.emit(arms, "  ")
+        types = [vector(arm.type, lanes) for arm in arms]
+        returned = f"{{ {', '.join(types)} }}"
+        given = [vector(node.type, lanes) for node in inputs]
+        parameters = ", ".join(f"{type} %a{i}" for i, type in enumerate(given))
+        lines = [f"define internal {returned} @{_NAMELESS}({parameters}) #0 {{", "entry:"]
+        lines.append(inner.taken().rstrip("\n"))
+        value = "poison"
+        for i, (arm, type) in enumerate(zip(arms, types, strict=True)):
+            lines.append(f"  %r{i} = insertvalue {returned} {value}, {type} {inner.text[arm]}, {i}")
+            value = f"%r{i}"
+        lines += [f"  ret {returned} {value}", "}"]
+        name = self._functions.setdefault("\n".join(lines), f"rare{len(self._functions)}")
+        self._declarations.update(inner._declarations)
+        parts: list[list[str]] = [[] for _ in arms]
+        for part in range(self._vectors):
+            places = range(part * lanes, (part + 1) * lanes)
+            arguments = ", ".join(
+                f"{type} {self._shuffled(self.text[node], 'poison', node, self.lanes, places)}"
+                for node, type in zip(inputs, given, strict=True)
+            )
+            result = self._put(f"call {returned} @{name}({arguments})")
+            for i, found in enumerate(parts):
+                found.append(self._put(f"extractvalue {returned} {result}, {i}"))
+        for arm, found in zip(arms, parts, strict=True):
+            while len(found) > 1:
+                width = self.lanes // len(found)
+                found = [
+                    self._shuffled(one, other, arm, width, range(2 * width))
+                    for one, other in zip(found[::2], found[1::2], strict=True)
+                ]
+            self.text[arm] = found[0]
+
+    def _shuffled(self, one: str, other: str, node: Expr, lanes: int, places: Iterable[int]) -> str:
+        """Elements of two values of a node's type, which have so many lanes."""
+        type = vector(node.type, lanes)
+        chosen = ", ".join(f"i32 {place}" for place in places)
+        count = chosen.count("i32")
+        return self._put(f"shufflevector {type} {one}, {type} {other}, <{count} x i32> <{chosen}>")
 
     def _start(self, block: str) -> None:
         self.lines.append(f"{block}:")

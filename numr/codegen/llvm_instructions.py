@@ -183,9 +183,14 @@ class Instructions(Schedule):
     def _shifted(self, node: Expr, values: list[str]) -> str:
         type = node.type
         item = element(type)
-        count = self._put(f"and {self._vector('i32')} {values[1]}, {_splat('i32', type.bits - 1)}")
-        if type.bits > 32:
-            count = self._convert("zext", count, "i32", item)
+        given = node.args[1]
+        if given.op == "const":
+            count = _splat(item, int(constant_value(given)) & (type.bits - 1))
+        else:
+            mask = _splat("i32", type.bits - 1)
+            count = self._put(f"and {self._vector('i32')} {values[1]}, {mask}")
+            if type.bits > 32:
+                count = self._convert("zext", count, "i32", item)
         instruction = "shl" if node.op == "shl" else "ashr" if type.kind == "i" else "lshr"
         return self._put(f"{instruction} {self._vector(item)} {values[0]}, {count}")
 

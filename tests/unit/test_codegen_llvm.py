@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import doctest
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -44,7 +45,7 @@ def memory(type: Scalar) -> str:
 
 
 def function_text(
-    name: str, variables: list[Expr], roots: list[Expr]
+    name: str, variables: list[Expr], roots: list[Expr], vectors: int = 1
 ) -> tuple[str, tuple[str, ...]]:
     """A function that evaluates expressions over arrays of whole vectors, and what it declares."""
     loads, values = "", {}
@@ -55,7 +56,7 @@ def function_text(
         if variable.type is BOOL:
             loads += f"  %b{i} = icmp ne {item} %v{i}, zeroinitializer\n"
         values[str(variable.value)] = f"%{'b' if variable.type is BOOL else 'v'}{i}"
-    code = llvm.code(roots, values, LANES, block="loop")
+    code = llvm.code(roots, values, LANES, block="loop", vectors=vectors)
     stores = ""
     for i, (root, value) in enumerate(zip(roots, code.results, strict=True)):
         item = f"<{LANES} x {memory(root.type)}>"
@@ -80,11 +81,11 @@ class Library:
 
     linked = 0
 
-    def __init__(self, cases: dict[str, Case], host: Host | str = HOST) -> None:
+    def __init__(self, cases: dict[str, Case], host: Host | str = HOST, vectors: int = 1) -> None:
         assert isinstance(host, Host)
         texts, declarations = [], set()
         for name, (variables, roots, _) in cases.items():
-            text, needed = function_text(name, variables, roots)
+            text, needed = function_text(name, variables, roots, vectors)
             texts.append(text)
             declarations.update(needed)
         self.text = "".join(texts) + "\n".join(sorted(declarations))
@@ -269,6 +270,48 @@ def test_a_branch_is_taken_for_the_elements_that_need_it() -> None:
     values["x"][:200] = anything(dt.float32, (200,))
     library = run([x], [first * second, first - second, rare], values)
     assert library.text.count("br i1 %t") == 2
+
+
+def test_shift_counts_that_are_known_are_taken_modulo_the_width() -> None:
+    for type in (I32, U64):
+        x = ex.var("x", type)
+        counts = [ex.const(count, U32) for count in (0, 1, 31, 32, 63, 64, 100)]
+        roots = [shift for n in counts for shift in (x << n, x >> n)]
+        run([x], roots, {"x": anything(DTYPES[type.name], (SIZE,))})
+
+
+@pytest.mark.parametrize("vectors", [2, 4])
+def test_long_rare_arms_are_functions_of_one_vector(vectors: int) -> None:
+    x, y, odd = ex.var("x", F32), ex.var("y", F32), ex.var("odd", BOOL)
+    angles = np.linspace(-400.0, 1e9, SIZE).astype(np.float32)
+    angles[:200] = anything(dt.float32, (200,))
+    values = {"x": angles, "y": np.zeros(SIZE, np.float32), "odd": np.arange(SIZE) % 2 == 1}
+    values["y"][17] = np.float32(1e20)
+    # Arms of several types, one of which takes a boolean and has branches in it.
+    root = y
+    for _ in range(70):
+        root = ex.rarely(root > 1e30, root * 0.5, ex.select(odd, root, x) * root + 1.0)
+    large = y > 1e9
+    arms = [
+        ex.rarely(large, root, y),
+        ex.rarely(large, root > x, odd),
+        ex.rarely(large, ex.cast(root, I32), ex.cast(x > 0.0, I32)),
+    ]
+    case = ([x, y, odd], [libm.sin(x) + libm.sin(y), libm.cos(x), *arms], values)
+    library = Library({"all": case}, vectors=vectors)
+    library.check("all", case)
+    # Sine and cosine of what is large are reduced by the same function, of which there is one.
+    names = re.findall(r"^define internal .* @(\w+)\(", library.text, re.MULTILINE)
+    assert sorted(names) == ["rare0", "rare1"]
+    calls = {name: library.text.count(f" @{name}(") - 1 for name in names}
+    assert sorted(calls.values()) == [vectors, 2 * vectors]
+
+
+def test_short_rare_arms_are_no_functions() -> None:
+    x = ex.var("x", F32)
+    short = llvm.code([ex.rarely(x > 1.0, x / 3.0, x)], {"x": "%x"}, LANES, vectors=2)
+    whole = llvm.code([libm.sin(x)], {"x": "%x"}, LANES)
+    assert not any("define" in line for line in (*short.declarations, *whole.declarations))
 
 
 def test_values_that_need_no_element_are_computed_early() -> None:

@@ -70,7 +70,7 @@ class _Text:
         # No narrower than the elements of the smallest dtypes in memory.
         widest = max([8, *(node.type.bits for node in topological(self.roots))])
         self.lanes = lanes = _VECTORS * bits // widest
-        self.printer = Printer(self.roots, lanes, prefix="t")
+        self.printer = Printer(self.roots, lanes, prefix="t", vectors=_VECTORS)
         used = set(self.printer.order)
         dtypes = [source.dtype for source in sources if source.is_array]
         dtypes += computation.result_dtypes
