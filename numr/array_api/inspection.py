@@ -7,13 +7,26 @@ from typing import Any
 from numr import dtypes as dt
 from numr.array_api._binding import RuntimeFunctions
 from numr.dtypes import DType
+from numr.errors import DeviceMismatch
+from numr.runtime.client import RuntimeClient
 from numr.runtime.device import Device
+from numr.runtime.registry import client_of
 
 __all__ = ["Inspection", "NamespaceInfo"]
 
 
 class NamespaceInfo(RuntimeFunctions):
     """The inspection functions of the standard for one namespace."""
+
+    def _client(self, device: Device | str | None) -> RuntimeClient[Any]:
+        # Which dtypes a device has does not depend on who asks. Libraries that keep arrays of their own on the
+        # host ask every namespace about "cpu".
+        try:
+            return super()._client(device)
+        except DeviceMismatch:
+            if device is None:
+                raise
+            return client_of(device)
 
     def capabilities(self) -> dict[str, Any]:
         """What the namespace supports, by the standard's keys.
@@ -51,6 +64,11 @@ class NamespaceInfo(RuntimeFunctions):
     def default_dtypes(self, *, device: Device | str | None = None) -> dict[str, DType]:
         """The dtypes that a device gives where none is asked for, by the standard's keys.
 
+        Parameters
+        ----------
+        device : Device or str, optional
+            A device, of any runtime; the namespace's default device where None.
+
         Examples
         --------
         >>> import numr.cpu as xp
@@ -73,7 +91,7 @@ class NamespaceInfo(RuntimeFunctions):
         Parameters
         ----------
         device : Device or str, optional
-            The default device where None.
+            A device, of any runtime; the namespace's default device where None.
         kind : str or tuple of str, optional
             Only those of a kind, such as ``"real floating"``.
 

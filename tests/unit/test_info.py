@@ -50,6 +50,16 @@ def test_devices_are_those_of_the_namespace():
             }
 
 
+def test_dtypes_of_a_device_do_not_depend_on_the_namespace_that_is_asked():
+    names = numr.available()
+    for device in (numr.namespace(name).zeros(1).device for name in names):
+        asked = [numr.namespace(name).__array_namespace_info__() for name in names]
+        assert len({str(info.dtypes(device=device)) for info in asked}) == 1
+        assert len({str(info.default_dtypes(device=str(device))) for info in asked}) == 1
+    with pytest.raises(numr.errors.NumrError, match="nowhere"):
+        numr.cpu.__array_namespace_info__().dtypes(device="nowhere")
+
+
 def test_memory_figures_are_the_allocators():
     gc.collect()  # or what earlier tests left could be freed in between
     before = information()["runtimes"]["cpu"]["devices"][0]["memory"]
