@@ -93,6 +93,12 @@ def _torch_on_cuda() -> Library:
 
 def _cupy() -> Library:
     cupy = importlib.import_module("cupy")
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise ImportError(f"cupy has no CUDA device: {error}", name="cupy.cuda") from error
+    if not count:
+        raise ImportError("cupy has no CUDA device", name="cupy.cuda")
     return Library("cupy", cupy, cupy.asarray, cupy.cuda.Device().synchronize)
 
 

@@ -10,6 +10,7 @@ import sys
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -251,6 +252,24 @@ def test_matrices_are_nearly_square(elements, shape):
 def test_small_calls_do_the_same_in_numr_and_numpy(label):
     mine, theirs = (small.operands(library) for library in (NUMR, peers.numpy()))
     agree(eval(small.CALLS[label], mine), eval(small.CALLS[label], theirs))
+
+
+@pytest.mark.parametrize("raises", [False, True])
+def test_cupy_without_a_device_is_absent_with_the_reason(monkeypatch, raises):
+    class CUDARuntimeError(RuntimeError):
+        pass
+
+    def count():
+        if raises:
+            raise CUDARuntimeError("cudaErrorNoDevice: no CUDA-capable device is detected")
+        return 0
+
+    runtime = SimpleNamespace(getDeviceCount=count, CUDARuntimeError=CUDARuntimeError)
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=SimpleNamespace(runtime=runtime)))
+    present, absent = peers.load(("cupy",), peers.ON_CUDA)
+    assert not present
+    assert "cupy has no CUDA device" in absent["cupy"]
+    assert ("cudaErrorNoDevice" in absent["cupy"]) is raises
 
 
 IN_CUPYS_WORDS = peers.Library("cupy", np, np.copy, lambda: None)
