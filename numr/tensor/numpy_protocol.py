@@ -1,7 +1,8 @@
 """NumPy's override protocols: its functions, called on tensors, give tensors.
 
 A ufunc or function that has a counterpart in the tensor's namespace runs as that. Any other one runs in NumPy where
-the tensor is in host memory anyway, and is refused elsewhere: data never moves to the host unasked.
+the tensor is in host memory anyway. Elsewhere it is refused unless implicit copies are allowed: data never moves to the
+host unasked.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from numr.config import config
+from numr.errors import DTypeError, HostCopyError
 from numr.tensor.dispatch import call
 
 if TYPE_CHECKING:
@@ -127,13 +130,9 @@ def array_ufunc(
     function = getattr(_namespace(client), name, None)
     if method == "__call__" and not kwargs and function is not None and ufunc.nout == 1:
         result = function(*(_as_operand(client, value) for value in inputs))
-    elif client.host_memory:
-        result = _wrapped(client, getattr(ufunc, method)(*_unwrapped(inputs), **_unwrapped(kwargs)))
     else:
-        raise TypeError(
-            f"numpy.{ufunc.__name__}.{method}: not available for tensors on {client.device}. "
-            "Use the tensor's own namespace, or copy with to_numpy() first."
-        )
+        _require_host(client, f"numpy.{ufunc.__name__}.{method}")
+        result = _wrapped(client, getattr(ufunc, method)(*_unwrapped(inputs), **_unwrapped(kwargs)))
     if out is None:
         return result
     (target,) = out
@@ -157,12 +156,24 @@ def array_function(client: RuntimeClient[Any], func: Any, args: Any, kwargs: Any
             and _takes(function, args, kwargs)
         ):
             return function(*args, **kwargs)
-    if not client.host_memory:
-        raise TypeError(
-            f"numpy.{name}: not available for tensors on {client.device}. Use the tensor's own "
-            "namespace, or copy with to_numpy() first."
+    _require_host(client, f"{func.__module__}.{func.__name__}")
+    dtype = kwargs.get("dtype")
+    if dtype is not None and np.dtype(dtype) not in client.dtypes:
+        raise DTypeError(
+            f"{func.__module__}.{func.__name__}: tensors have no dtype {np.dtype(dtype)}. Copy with to_numpy() "
+            "first for an array of NumPy's."
         )
     return _wrapped(client, func(*_unwrapped(args), **_unwrapped(kwargs)))
+
+
+def _require_host(client: RuntimeClient[Any], function: str) -> None:
+    """Raise unless NumPy may have the elements of tensors."""
+    if not client.host_memory and not config.allow_host_copies:
+        raise HostCopyError(
+            f"{function}: not available for tensors on {client.device}, and for NumPy they would be copied to the "
+            "host implicitly. Use the tensor's own namespace, call to_numpy() first, or allow such copies with "
+            "numr.config.allow_host_copies = True or NUMR_ALLOW_HOST_COPIES=1."
+        )
 
 
 def _numpy_where(args: Any) -> tuple[str, Any]:
