@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -129,6 +130,10 @@ class InteropMixin(TensorPart):
         refuse_while_captured("buffer", self._client, self._data)
         return memoryview(self._data)
 
+    def __bytes__(self) -> bytes:
+        """The elements in C order, as those of a NumPy array; the buffer protocol gives them without a copy."""
+        return read("bytes", self._client, self._data).tobytes()
+
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """NumPy's functions of elements, as numr's: ``numpy.sin(x)`` stays a tensor."""
         return numpy_protocol.array_ufunc(self._client, ufunc, method, inputs, kwargs)
@@ -142,6 +147,9 @@ class InteropMixin(TensorPart):
         # The host array pickles itself; under protocol 5 its memory travels out of band.
         client = self._client
         host = read("pickle", client, self._data)
+        if not (host.flags.c_contiguous or host.flags.f_contiguous):
+            # NumPy would write such a view into the stream.
+            host = host.copy()
         return _unpickle, (client.runtime.name(), str(client.device), host)
 
     def __copy__(self) -> Tensor:
@@ -151,6 +159,12 @@ class InteropMixin(TensorPart):
         copied = self._like(call(self._client, "copy", self._data))
         memo[id(self)] = copied
         return copied
+
+    def __dask_tokenize__(self) -> tuple[str, ...]:
+        """What dask names chunks by: equal for equal tensors on one device, in every process."""
+        host = np.ascontiguousarray(read("tokenize", self._client, self._data))
+        digest = hashlib.blake2b(host.reshape(-1).view(np.uint8), digest_size=16).hexdigest()
+        return "numr.Tensor", str(self.device), str(self.dtype), str(self.shape), digest
 
 
 def _unpickle(runtime: str, device: str, host: np.ndarray[Any, Any]) -> Tensor:

@@ -229,7 +229,7 @@ def _has_host_arrays(value: Any) -> bool:
 def _unwrapped(value: Any) -> Any:
     """Tensors, in containers too, as the host arrays that they are."""
     if isinstance(value, list | tuple):
-        return type(value)(_unwrapped(member) for member in value)
+        return _rebuilt(value, [_unwrapped(member) for member in value])
     if isinstance(value, dict):
         return {key: _unwrapped(member) for key, member in value.items()}
     return value.to_numpy() if _is_tensor(value) else value
@@ -241,6 +241,12 @@ def _wrapped(client: RuntimeClient[Any], value: Any) -> Any:
         from numr.tensor.core import wrap
 
         return wrap(call(client, "from_host", np.asarray(value), copy=False), client)
-    if type(value) in (list, tuple):
-        return type(value)(_wrapped(client, member) for member in value)
+    if isinstance(value, list | tuple):
+        return _rebuilt(value, [_wrapped(client, member) for member in value])
     return value
+
+
+def _rebuilt(container: Any, members: list[Any]) -> Any:
+    """A list, tuple or named tuple like another one, of other members."""
+    cls = type(container)
+    return cls(*members) if hasattr(cls, "_fields") else cls(members)

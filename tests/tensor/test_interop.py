@@ -190,6 +190,25 @@ def test_a_tensor_with_an_ndarray_stays_a_tensor_on_the_cpu() -> None:
     assert np.shape(x) == (2,)
 
 
+def test_results_in_containers_are_tensors_too() -> None:
+    x = cpu.asarray([[2.0, 1.0], [1.0, 3.0]])
+    for results in (np.linalg.qr(x), np.linalg.eigh(x), np.linalg.svd(x), np.unique_counts(x)):
+        assert hasattr(results, "_fields")
+        assert {type(result) for result in results} == {numr.Tensor}
+    assert [type(part) for part in np.split(x, 2)] == [numr.Tensor] * 2
+    vectors = np.linalg.eigh(x).eigenvectors
+    np.testing.assert_allclose((vectors.T @ vectors).to_numpy(), np.eye(2), atol=1e-15)
+
+
+def test_numpy_results_of_other_dtypes_are_refused() -> None:
+    x = cpu.asarray([1.0, 2.0])
+    for dtype in (object, [("value", float)], "datetime64[s]"):
+        with pytest.raises(errors.DTypeError, match=r"empty_like: .* no dtype"):
+            np.empty_like(x, dtype=dtype)
+        with pytest.raises(errors.DTypeError, match=r"empty_like: .* no dtype"):
+            np.empty_like(x, dtype=dtype, shape=(3,))
+
+
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="__buffer__ is Python 3.12's")
 def test_buffer_protocol() -> None:
     x = cpu.asarray([1.0, 2.0])
