@@ -4,12 +4,15 @@
 #   VENV=.venv-312      another environment beside the first
 #   WORKERS=2           processes for the tests
 #   MAX_EXAMPLES=100    hypothesis examples for each conformance test
+#   ECOSYSTEM_ARGS=...  for the suites of other libraries, such as --suite scipy
 
 VENV ?= .venv
 WORKERS ?= 2
 MAX_EXAMPLES ?= 100
 PYTHON ?=
 BENCH_ARGS ?=
+ECOSYSTEM_VENV ?= .venv-ecosystem
+ECOSYSTEM_ARGS ?= --runtime present
 
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
@@ -19,7 +22,7 @@ CONFORMANCE := $(BIN)/python -m conformance --disable-deadline -n $(WORKERS) \
 EXAMPLES := $(sort $(patsubst examples/%.py,examples.%,$(filter-out examples/_%,$(wildcard examples/*.py))))
 
 .NOTPARALLEL:
-.PHONY: help setup demo test check conformance bench docs-test clean distclean
+.PHONY: help setup demo test check conformance ecosystem bench docs-test clean distclean
 .PHONY: lint types test-unit test-all test-examples test-conformance
 
 help:
@@ -27,10 +30,11 @@ help:
 	@echo 'make test         everything: lint, types, tests, doctests, examples, conformance'
 	@echo 'make check        lint, types and unit tests: under two minutes'
 	@echo 'make conformance  the official array-API suite (cloned where absent); writes docs/conformance.md'
+	@echo 'make ecosystem    the suites of SciPy, scikit-learn and others on numr; writes docs/ecosystem.md'
 	@echo 'make bench        benchmarks beside peers (BENCH_ARGS=... is passed on)'
 	@echo 'make docs-test    the examples of docstrings and documentation pages'
 	@echo 'make setup        only the environment ($(VENV))'
-	@echo 'make clean        remove caches and build products; distclean also removes $(VENV)'
+	@echo 'make clean        remove caches and build products; distclean also removes environments'
 
 setup:
 	@PYTHON='$(PYTHON)' sh tools/setup.sh '$(VENV)'
@@ -69,6 +73,12 @@ test-conformance: setup
 conformance: setup
 	$(CONFORMANCE) --runtime present --clone --write-status
 
+# An environment of its own, with the versions of the libraries that the lists of expected failures are for.
+ecosystem:
+	@PYTHON='$(PYTHON)' sh tools/setup.sh '$(ECOSYSTEM_VENV)' ecosystem
+	$(ECOSYSTEM_VENV)/bin/python -m pytest -n $(WORKERS) tests/ecosystem
+	$(ECOSYSTEM_VENV)/bin/python -m tests.ecosystem -n $(WORKERS) --write-status $(ECOSYSTEM_ARGS)
+
 bench: setup
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
@@ -77,4 +87,4 @@ clean:
 	find . -name __pycache__ -type d -not -path './.venv*' -prune -exec rm -rf {} +
 
 distclean: clean
-	rm -rf '$(VENV)'
+	rm -rf '$(VENV)' '$(ECOSYSTEM_VENV)'

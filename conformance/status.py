@@ -68,20 +68,28 @@ class Row:
         return tuple(str(value).replace("|", "\\|").replace("\n", " ") for value in values)
 
 
+def _key(line: str, keys: int) -> tuple[str, ...]:
+    return tuple(cell.strip() for cell in line.split("|")[1 : keys + 1])
+
+
 def _line(cells: tuple[str, ...]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
 def update(page: str | None, row: Row) -> str:
     """Page with the row of this runtime replaced or added, all else as it was."""
-    text = _PAGE if page is None else page
+    return with_row(_PAGE if page is None else page, _COLUMNS, row.cells())
+
+
+def with_row(text: str, columns: tuple[str, ...], cells: tuple[str, ...], keys: int = 1) -> str:
+    """Page whose table has a row with these cells, in the place of one whose first ``keys`` cells are the same."""
     if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
         raise StatusError(f"the status page needs one {BEGIN!r} and, after it, one {END!r}")
     before, _, rest = text.partition(BEGIN)
     table, _, after = rest.partition(END)
     # The first two lines are the header and its rule.
     old = [line for line in table.splitlines() if line.startswith("|")][2:]
-    rows = {line.split("|")[1].strip(): line for line in old}
-    rows[row.runtime] = _line(row.cells())
-    lines = [_line(_COLUMNS), _line(("---",) * len(_COLUMNS)), *(rows[key] for key in sorted(rows))]
+    rows = {_key(line, keys): line for line in old}
+    rows[_key(_line(cells), keys)] = _line(cells)
+    lines = [_line(columns), _line(("---",) * len(columns)), *(rows[key] for key in sorted(rows))]
     return f"{before}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{after}"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Make the virtual environment of this checkout and install numr with its development tools.
 #
-# Usage: setup.sh [VENV]; the environment variable PYTHON names the interpreter to use.
+# Usage: setup.sh [VENV [EXTRAS]]; the environment variable PYTHON names the interpreter to use.
 # A stamp in the environment holds all that it was made from, so a second run with nothing
 # changed returns at once, and an interrupted run is done again.
 set -eu
@@ -9,7 +9,7 @@ set -eu
 cd "$(dirname "$0")/.."
 venv=${1:-.venv}
 python=${PYTHON:-}
-extras=dev
+extras=${2:-dev}
 stamp=$venv/.numr-setup
 minimum='sys.version_info >= (3, 11)'
 

@@ -229,8 +229,8 @@ def result_type(*arrays_and_dtypes: Tensor | Scalar | DType) -> DType:
     kinds = tuple(_kind(x) for x in arrays_and_dtypes)
     if all(isinstance(kind, type) for kind in kinds):
         raise ValueError(
-            f"result_type: got {arrays_and_dtypes!r}, no tensor and no dtype; at least one is needed, "
-            "because Python scalars take their dtype from what they are combined with."
+            "result_type: got only Python scalars, which take their dtype from what they are combined with. "
+            "Give at least one tensor or dtype."
         )
     defaults = tensors[0]._client.defaults if tensors else _DEFAULTS
     try:

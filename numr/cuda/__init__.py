@@ -8,7 +8,7 @@ from numr.array_api import __array_api_version__
 from numr.array_api.creation_functions import CreationFunctions
 from numr.array_api.extras.spacing import SpacingFunctions
 from numr.array_api.inspection import Inspection
-from numr.cuda import fft, linalg
+from numr.cuda import fft, linalg, special
 from numr.runtime.cuda.runtime import CudaRuntime
 from numr.runtime.cuda.streams import stream
 

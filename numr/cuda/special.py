@@ -1,0 +1,65 @@
+"""Special functions on CUDA: those of ``cupyx.scipy.special``, by their names, on tensors.
+
+With ``SCIPY_ARRAY_API=1`` SciPy finds them here: ``scipy.special`` and most of ``scipy.stats`` then stay on the GPU.
+
+Examples
+--------
+>>> import numr.cuda as xp  # doctest: +SKIP
+>>> xp.special.erf(xp.asarray([0.0, 1.0]))  # doctest: +SKIP
+Tensor([0.        , 0.84270079], dtype=float64, device=cuda:0)
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from numr.runtime.cuda import driver
+from numr.tensor.core import Tensor, mixed_devices, not_a_tensor, wrap
+from numr.tensor.dispatch import refuse_while_captured
+
+
+def __getattr__(name: str) -> Callable[..., Tensor]:
+    if name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    driver.library()  # says what is missing where CuPy or a GPU is
+    own = getattr(importlib.import_module("cupyx.scipy.special"), name, None)
+    if not callable(own):
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}: CuPy has no such function"
+        )
+    function = globals()[name] = _on_tensors(name, own)
+    return function
+
+
+def __dir__() -> list[str]:
+    driver.library()
+    return [name for name in dir(importlib.import_module("cupyx.scipy.special")) if name[0] != "_"]
+
+
+def _on_tensors(name: str, own: Callable[..., Any]) -> Callable[..., Tensor]:
+    """A function of CuPy's that takes and gives tensors."""
+
+    def function(*args: Any, **options: Any) -> Tensor:
+        tensors = [x for x in args if isinstance(x, Tensor)]
+        if not tensors:
+            raise not_a_tensor(name, args[0] if args else None)
+        client = tensors[0]._client
+        if any(x._client is not client for x in tensors):
+            raise mixed_devices(name, tuple(tensors))
+        if client.runtime.name() != "cuda":
+            raise TypeError(
+                f"{name}: the tensor is on {client.device}; numr.cuda.special takes tensors of CUDA. "
+                "Move it with to_device() first."
+            )
+        for x in tensors:
+            refuse_while_captured(name, client, x._data)
+        operands = [x._data if isinstance(x, Tensor) else x for x in args]
+        with client.context.inside():  # type: ignore[attr-defined]
+            return wrap(own(*operands, **options), client)
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = __name__
+    function.__doc__ = f"``cupyx.scipy.special.{name}`` on tensors of CUDA, numbers beside them."
+    return function
