@@ -63,6 +63,7 @@ def found(monkeypatch):
         monkeypatch.setattr(
             wgpu, "gpu", SimpleNamespace(enumerate_adapters_sync=lambda: list(machine))
         )
+        monkeypatch.setattr(devices, "_hardware", devices._hardware)  # what it is set to is undone
         return devices._look()
 
     return find
@@ -292,8 +293,73 @@ print(time.time())
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
-def test_a_child_of_fork_gets_a_working_device_of_its_own():
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_child_of_fork_that_uses_no_device_exits_as_it_says(code):
     require_adapter()
+    program = f"""
+import warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # of fork in a process with threads
+device = rt.default_device()
+before = fill(3)
+child = os.fork()
+if child == 0:
+    grandchild = os.fork()
+    if grandchild == 0:
+        sys.exit({code})
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(grandchild, 0)[1]))
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), total(before))
+"""
+    assert run(program) == f"{code} 3000\n"
+
+
+def require_forking_adapters():
+    """Skip the test where a driver does not survive a fork; a test below has what happens then."""
+    require_adapter()
+    if devices._hardware:
+        pytest.skip(f"the driver of {devices._hardware} does not survive a fork")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_child_of_fork_is_told_that_drivers_of_hardware_do_not_survive():
+    require_adapter()
+    program = """
+import time, warnings
+import numr
+from numr.errors import DeviceLostError, RuntimeUnavailable
+warnings.simplefilter("ignore", DeprecationWarning)  # of fork in a process with threads
+device = rt.default_device()
+before = fill(3)
+devices._hardware = devices._hardware or "a graphics card"
+def work():
+    for use in (lambda: fill(5), lambda: numr.namespace("wgpu").zeros(3)):
+        try:
+            use()
+        except RuntimeUnavailable as error:
+            print("does not survive a fork" in str(error), "spawn" in str(error))
+    try:
+        total(before)
+    except DeviceLostError as error:
+        print("forked from" in str(error))
+    print("wgpu" in numr.available(), float(numr.cpu.ones(3)[0]), flush=True)
+child = os.fork()
+if child == 0:
+    work()
+    grandchild = os.fork()
+    if grandchild == 0:
+        work()
+        sys.exit(0)
+    print(os.waitpid(grandchild, 0)[1], flush=True)
+    sys.exit(0)
+_, status = os.waitpid(child, 0)
+print("parent", status, total(before))
+"""
+    told = ["True True", "True True", "True", "False 1.0"]
+    assert run(program).splitlines() == [*told, *told, "0", "parent 0 3000"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_child_of_fork_gets_a_working_device_of_its_own():
+    require_forking_adapters()
     program = """
 import warnings
 from numr.errors import DeviceLostError
@@ -339,7 +405,7 @@ print("parent", status, total(before), total(pending))
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 def test_a_fork_beside_threads_that_work_does_not_hang():
-    require_adapter()
+    require_forking_adapters()
     program = """
 import threading, time, warnings
 warnings.simplefilter("ignore", DeprecationWarning)
@@ -376,7 +442,7 @@ print(min(counts) > 0)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 def test_graphs_and_forks():
-    require_adapter()
+    require_forking_adapters()
     program = """
 import gc, warnings
 import numr, numr.wgpu as xp

@@ -195,7 +195,32 @@ def forget() -> tuple[Adapter, ...]:
     return before if isinstance(before, tuple) else ()
 
 
+def are_started() -> bool:
+    """Whether drivers run in this process, or are left in it by a fork."""
+    return _started
+
+
+def forget_in_child() -> tuple[Adapter, ...]:
+    """Do what :func:`forget` does in the child of a fork, where drivers of hardware do not answer any more.
+
+    They have threads, and files that they share with the parent, so that even connecting anew may wait for ever:
+    NVIDIA's does. Adapters in software are found again.
+    """
+    global _cached  # noqa: PLW0603  (as above)
+    before = forget()
+    if _hardware:
+        _cached = _unavailable(
+            f"this process was forked from one that had started the driver of {_hardware}, which does not survive a "
+            "fork",
+            "Start workers with multiprocessing.get_context('spawn'), or fork before the first use of WebGPU",
+        )
+    return before
+
+
 _cached: tuple[Adapter, ...] | RuntimeUnavailable | None = None
+#: Whether this process, or one that it was forked from, has started drivers; and an adapter in hardware among theirs.
+_started = False
+_hardware = ""
 #: Held while adapters are looked for and devices are opened.
 lock = threading.RLock()
 
@@ -224,12 +249,14 @@ def _some_runtime_folder() -> Iterator[None]:
 
 
 def _look() -> tuple[Adapter, ...] | RuntimeUnavailable:
+    global _started, _hardware  # noqa: PLW0603  (what the process has done)
     try:
         import wgpu
     except ModuleNotFoundError as error:
         return _unavailable(f"the package {error.name} is not installed", _INSTALL)
     except (ImportError, OSError, RuntimeError) as error:
         return _unavailable(f"the package wgpu cannot be imported: {_line(error)}", _REINSTALL)
+    _started = True
     try:
         with _some_runtime_folder():
             everything = wgpu.gpu.enumerate_adapters_sync()
@@ -246,6 +273,8 @@ def _look() -> tuple[Adapter, ...] | RuntimeUnavailable:
         (_describe(adapter, disabled) for adapter in everything),
         key=lambda adapter: _rank(_KINDS, adapter.kind),
     )
+    # Its driver is started, whether the adapter is chosen or not.
+    _hardware = next((str(adapter) for adapter in found if not adapter.is_cpu), _hardware)
     usable = _usable(found)
     wanted = os.environ.get("NUMR_WGPU_ADAPTER", "").strip()
     if wanted:

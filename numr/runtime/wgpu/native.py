@@ -13,6 +13,7 @@ there is nothing to encode. And an error inside a batch loses the whole batch, s
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import re
 import sys
@@ -540,3 +541,16 @@ def forget_instance() -> None:
         # A thread of the parent may have held this lock of cffi's.
         helpers.ffi._lock = threading.Lock()
     _mappings.clear()
+
+
+def skip_exit_handlers() -> None:
+    """Let the child of a fork end without the handlers that drivers have registered in the parent.
+
+    Mesa's wait for threads that exist in the parent alone, and crash or hang. The handler that was registered last
+    runs first, so one that is registered now ends the process before the parent's have their turn, and after those
+    of the child. Only glibc tells a handler the exit code; elsewhere nothing is done.
+    """
+    libc = ctypes.CDLL(None)
+    on_exit: Any = getattr(libc, "on_exit", None)
+    if on_exit is not None:
+        on_exit(ctypes.cast(libc._exit, ctypes.c_void_p), None)

@@ -265,7 +265,8 @@ def _open(device: AnyDevice) -> OpenDevice:
         return opened
 
 
-# A child of fork must not touch the parent's devices, where a call could wait for ever. It gets its own. The locks
+# A child of fork must not touch the parent's devices, where a call could wait for ever. It gets its own, or is told
+# that there are none for it. The locks
 # are held meanwhile, so that no other thread of numr's is in the middle of a call into the driver, whose own
 # locks the child would find taken. Opening a device takes logging's lock, and the fork takes that as well: the
 # import of logging above sees to it that numr's are taken first.
@@ -291,7 +292,9 @@ def _after_fork() -> None:
 def _after_fork_in_child() -> None:
     _held_for_fork.clear()
     devices.lock = threading.RLock()
-    native.abandon([adapter.gpu for adapter in devices.forget()])
+    if devices.are_started():
+        native.skip_exit_handlers()
+    native.abandon([adapter.gpu for adapter in devices.forget_in_child()])
     native.forget_instance()
     for allocator in _allocators.values():
         opened = allocator.table.opened
