@@ -15,6 +15,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+from numr.errors import RuntimeUnavailable
 from numr.runtime.cuda import driver
 from numr.tensor.core import Tensor, mixed_devices, not_a_tensor, wrap
 from numr.tensor.dispatch import refuse_while_captured
@@ -23,7 +24,11 @@ from numr.tensor.dispatch import refuse_while_captured
 def __getattr__(name: str) -> Callable[..., Tensor]:
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    driver.library()  # says what is missing where CuPy or a GPU is
+    try:
+        driver.library()
+    except RuntimeUnavailable as error:
+        # Whoever asks for a module's attributes expects this exception and no other.
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}: {error}") from error
     own = getattr(importlib.import_module("cupyx.scipy.special"), name, None)
     if not callable(own):
         raise AttributeError(

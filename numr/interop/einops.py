@@ -3,9 +3,9 @@
 Examples
 --------
 >>> import numr.cpu as xp
->>> import numr.interop.einops  # doctest: +SKIP
->>> from einops import rearrange  # doctest: +SKIP
->>> rearrange(xp.zeros((2, 3, 4)), "a b c -> c (a b)").shape  # doctest: +SKIP
+>>> import numr.interop.einops
+>>> from einops import rearrange
+>>> rearrange(xp.zeros((2, 3, 4)), "a b c -> c (a b)").shape
 (4, 6)
 """
 

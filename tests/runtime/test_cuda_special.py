@@ -10,13 +10,13 @@ import pytest
 import numr
 from numr import errors
 
-pytestmark = [
-    pytest.mark.cuda,
-    pytest.mark.skipif("cuda" not in numr.available(), reason="needs a CUDA device"),
-]
+PRESENT = "cuda" in numr.available()
+needs_cuda = pytest.mark.skipif(not PRESENT, reason="needs a CUDA device")
 scipy_special = pytest.importorskip("scipy.special")
 
 
+@pytest.mark.cuda
+@needs_cuda
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
     ("name", "arguments"),
@@ -40,6 +40,8 @@ def test_functions_agree_with_scipy(name: str, arguments: tuple[Any, ...], dtype
     np.testing.assert_allclose(got.to_numpy(), expected, rtol=64 * np.finfo(dtype).eps)
 
 
+@pytest.mark.cuda
+@needs_cuda
 def test_scipy_finds_them_when_asked_to() -> None:
     import numr.cuda as xp
 
@@ -53,3 +55,12 @@ def test_scipy_finds_them_when_asked_to() -> None:
         xp.special.erf(numr.cpu.asarray([1.0]))
     with pytest.raises(errors.DeviceMismatch):
         xp.special.gammainc(x, numr.cpu.asarray([1.0]))
+
+
+@pytest.mark.skipif(PRESENT, reason="needs a machine without CUDA")
+def test_without_cuda_there_is_no_function_and_the_reason_is_said() -> None:
+    from numr.cuda import special
+
+    assert not hasattr(special, "erf")
+    with pytest.raises(AttributeError, match=r"no attribute 'erf': .+"):
+        _ = special.erf
