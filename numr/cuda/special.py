@@ -15,7 +15,6 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from numr.errors import RuntimeUnavailable
 from numr.runtime.cuda import driver
 from numr.tensor.core import Tensor, mixed_devices, not_a_tensor, wrap
 from numr.tensor.dispatch import refuse_while_captured
@@ -26,7 +25,7 @@ def __getattr__(name: str) -> Callable[..., Tensor]:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
         driver.library()
-    except RuntimeUnavailable as error:
+    except ImportError as error:
         # Whoever asks for a module's attributes expects this exception and no other.
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}: {error}") from error
     own = getattr(importlib.import_module("cupyx.scipy.special"), name, None)

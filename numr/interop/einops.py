@@ -23,7 +23,7 @@ from numr.tensor.core import Tensor
 __all__ = ["NumrBackend"]
 
 
-class NumrBackend(AbstractBackend):  # type: ignore[misc]  # einops has no types
+class NumrBackend(AbstractBackend):
     """What einops asks of a library of arrays; einops finds the class among its base's subclasses.
 
     Every operation stays on the device of its tensors.
