@@ -218,7 +218,8 @@ def goals_table(verdicts: Sequence[Verdict]) -> Table:
                 outcome += ", not in every round"
         if verdict.missed and len(verdict.found) > 1:
             outcome += f", {len(verdict.missed)} of {len(verdict.found)} beyond"
-            beyond = "; ".join(f"{m.title} {r.value:.2f}" for m, r in verdict.missed)
+            digits = 2 if goal.count is None else 0
+            beyond = "; ".join(f"{m.title} {r.value:.{digits}f}" for m, r in verdict.missed)
             notes.append(f"Beyond {bound}, {goal.name}: {beyond}.")
         rows.append((goal.name, goal.target, bound, found, outcome))
     return Table(

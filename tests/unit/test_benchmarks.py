@@ -680,6 +680,14 @@ def test_the_floor_of_a_program_is_that_of_its_bytes(monkeypatch):
     }
 
 
+def test_a_launch_is_timed_after_one_that_is_not():
+    log = []
+    contender = Contender("a", "log.append('call')", {"log": log}, lambda: log.append("wait"))
+    with capture._after_a_call(contender):
+        log.append("timed")
+    assert log == ["call", "wait", "timed"]
+
+
 def test_software_adapters_have_no_goals_for_programs():
     found = capture.on_software_adapter(NUMR, quick=True, say=lambda line: None)
     assert all("numpy" in m.series and "software" in m.group for m in found)
@@ -844,6 +852,17 @@ def test_counts_have_goals_too(counts, state, outcome):
     assert verdict.state is state
     shown = str(counts["steps"]) if counts else "-"
     assert report.goals_table([verdict]).rows[0][2:] == ("2 steps", shown, outcome)
+
+
+def test_counts_beyond_their_bound_are_listed_as_counts():
+    goal = Goal("steps", "two or fewer", "large", ("reduction",), "", 2, count="steps")
+    verdict = judge(
+        measurement(1.0, 1.0, counts={"steps": 4}),
+        measurement(1.0, 1.0, counts={"steps": 1}, label="max"),
+        goal=goal,
+    )
+    (note,) = report.goals_table([verdict]).notes
+    assert note == "Beyond 2 steps, steps: sum 10M float64 4."
 
 
 def test_one_measurement_beyond_the_bound_misses_the_goal():
