@@ -37,11 +37,6 @@ def __getattr__(name: str) -> Callable[..., Tensor]:
     return function
 
 
-def __dir__() -> list[str]:
-    driver.library()
-    return [name for name in dir(importlib.import_module("cupyx.scipy.special")) if name[0] != "_"]
-
-
 def _on_tensors(name: str, own: Callable[..., Any]) -> Callable[..., Tensor]:
     """A function of CuPy's that takes and gives tensors."""
 

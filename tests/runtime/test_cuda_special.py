@@ -48,7 +48,6 @@ def test_scipy_finds_them_when_asked_to() -> None:
     x = xp.asarray([0.5, 1.5])
     assert xp.special.erf is xp.special.erf
     assert not hasattr(xp.special, "no_such_function")
-    assert "erf" in dir(xp.special)
     with pytest.raises(TypeError, match="erf"):
         xp.special.erf(1.0)
     with pytest.raises(TypeError, match="to_device"):
