@@ -23,6 +23,7 @@ GROUP: Final = "first calls"
 ON_DISK: Final = "kernels on disk"
 FIRST: Final = "first program of a process"
 FURTHER: Final = "another program"
+LONG: Final = f"another program of {programs.SHORT.name}"
 #: What a count says how many of there are.
 COMPILED: Final = "compiled"
 LOADED: Final = "loaded"
@@ -65,18 +66,22 @@ def in_this_process(name: str) -> dict[str, Any]:
     """Time new programs here and now, which is what a fresh interpreter is asked for."""
     library, compiled = _compilers(name)
     values = programs.operands(library, ELEMENTS, (1, 1), "float32")
-    arguments = [values[each] for each in programs.CHAIN.arguments]
 
-    def seconds(maker: Callable[[Any], Callable[..., Any]]) -> float:
+    def seconds(maker: programs.Maker, names: str) -> float:
+        arguments = [values[name] for name in names]
         start = time.perf_counter()
         function = compiled(maker(library.xp))
         for _ in range(2):
             function(*arguments)
         return time.perf_counter() - start
 
-    first = seconds(programs.CHAIN.of)
-    further = [seconds(maker) for maker in programs.FURTHER]
-    return {FIRST: first, FURTHER: further, "kernels": _kernels() if name == "numr.cpu" else {}}
+    chain = programs.CHAIN
+    return {
+        FIRST: seconds(chain.of, chain.arguments),
+        FURTHER: statistics.median([seconds(maker, chain.arguments) for maker in programs.FURTHER]),
+        LONG: seconds(programs.SHORT.of, programs.SHORT.arguments),
+        "kernels": _kernels() if name == "numr.cpu" else {},
+    }
 
 
 def in_fresh_interpreter(name: str, folder: str) -> dict[str, Any]:
@@ -124,7 +129,7 @@ def measure(
         Contenders that cannot take part, and why.
     """
     subject = next(iter(names))
-    taken: dict[str, dict[str, list[float]]] = {FIRST: {}, FURTHER: {}, ON_DISK: {}}
+    taken: dict[str, dict[str, list[float]]] = {FIRST: {}, FURTHER: {}, LONG: {}, ON_DISK: {}}
     counts: dict[str, int] = {}
     for contender, library in names.items():
         say(f"first calls of {contender}")
@@ -134,9 +139,8 @@ def measure(
         for contender, library in names.items():
             with tempfile.TemporaryDirectory() as folder:
                 found = in_fresh_interpreter(library, folder)
-                taken[FIRST].setdefault(contender, []).append(found[FIRST])
-                median = statistics.median(found[FURTHER])
-                taken[FURTHER].setdefault(contender, []).append(median)
+                for label in (FIRST, FURTHER, LONG):
+                    taken[label].setdefault(contender, []).append(found[label])
                 if contender == subject:
                     again = in_fresh_interpreter(library, folder)
                     taken[ON_DISK].setdefault(contender, []).append(again[FIRST])
