@@ -1,4 +1,4 @@
-"""What every runtime checks before bytes move: host buffers and the range of a strided view."""
+"""What every runtime checks before bytes move: host buffers, arrays of other libraries, the range of a strided view."""
 
 from __future__ import annotations
 
@@ -13,12 +13,46 @@ from numr.layout import Layout
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["Bytes", "readable_bytes", "strided_range", "writable_bytes"]
+__all__ = ["Bytes", "array_from_dlpack", "readable_bytes", "strided_range", "writable_bytes"]
 
 #: One-dimensional array of bytes.
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
+#: DLPack's number for host memory.
+_HOST = 1
 _BYTE = np.dtype(np.uint8)
+
+
+def array_from_dlpack(producer: Any, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    """View what another library exports by DLPack, in host memory, as a NumPy array.
+
+    Parameters
+    ----------
+    producer : object
+        Anything with ``__dlpack__`` and ``__dlpack_device__``.
+    copy : bool, optional
+        What the producer is asked for: True for a copy, False to forbid one.
+
+    Returns
+    -------
+    numpy.ndarray
+        Over the producer's memory where that is the host's, over its copy elsewhere.
+
+    Raises
+    ------
+    BufferError
+        If the producer refuses, or its dtype has no counterpart in NumPy.
+    """
+    # Only a producer elsewhere is asked for host memory: older ones do not know how to be asked.
+    elsewhere = int(producer.__dlpack_device__()[0]) != _HOST
+    try:
+        return np.from_dlpack(producer, device="cpu" if elsewhere else None, copy=copy)
+    except RuntimeError as error:
+        cls = type(producer)
+        raise BufferError(
+            f"from_dlpack: NumPy cannot read the data of {cls.__module__}.{cls.__qualname__} with dtype "
+            f"{getattr(producer, 'dtype', 'unknown')}: {error} Convert it to a dtype of the array API first."
+        ) from error
 
 
 def readable_bytes(source: Buffer, function: str) -> Bytes:

@@ -280,7 +280,10 @@ class Tensor(ConversionMixin, IndexingMixin, InteropMixin, MethodsMixin, Printin
         return inplace(ops.REMAINDER, self, other)
 
     def __divmod__(self, other: Any, /) -> tuple[Tensor, Tensor]:
-        return binary(ops.FLOOR_DIVIDE, self, other), binary(ops.REMAINDER, self, other)
+        return _divmod(self, other)
+
+    def __rdivmod__(self, other: Any, /) -> tuple[Tensor, Tensor]:
+        return _divmod(other, self)
 
     def __pow__(self, other: Any, /) -> Tensor:
         if is_square(self, other):
@@ -531,6 +534,14 @@ def _operands(
             "Make one with asarray()."
         )
     return client, tuple(kinds), tuple(arguments)
+
+
+def _divmod(x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    """Quotient rounded down and remainder; NotImplemented for foreign operands."""
+    quotient = binary(ops.FLOOR_DIVIDE, x, y)
+    if quotient is NotImplemented:
+        return quotient  # type: ignore[no-any-return]
+    return quotient, binary(ops.REMAINDER, x, y)
 
 
 def inplace(op: Op, x: Tensor, y: Any) -> Tensor:

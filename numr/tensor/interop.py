@@ -163,7 +163,7 @@ class InteropMixin(TensorPart):
     def __dask_tokenize__(self) -> tuple[str, ...]:
         """What dask names chunks by: equal for equal tensors on one device, in every process."""
         host = np.ascontiguousarray(read("tokenize", self._client, self._data))
-        digest = hashlib.blake2b(host.reshape(-1).view(np.uint8), digest_size=16).hexdigest()
+        digest = hashlib.blake2b(host.reshape(-1).view(np.uint8).data, digest_size=16).hexdigest()
         return "numr.Tensor", str(self.device), str(self.dtype), str(self.shape), digest
 
 

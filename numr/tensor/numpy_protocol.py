@@ -213,7 +213,7 @@ def _as_operand(client: RuntimeClient[Any], value: Any) -> Any:
     if not client.host_memory:
         raise TypeError(
             f"a NumPy array of shape {value.shape} and a tensor on {client.device} do not mix. "
-            "Move the array with asarray(array, device=...) first."
+            "Move the array with asarray(array, device=...) first, or the tensor with to_numpy()."
         )
     return _wrapped(client, value)
 

@@ -16,6 +16,7 @@ from numr.ir.ops import CLIP, MAXIMUM, MINIMUM, POW, SELECT, Op, Reduction
 from numr.layout import broadcast_shapes
 from numr.runtime.arraylib.client import ArrayLibClient
 from numr.runtime.arraylib.functions import Function
+from numr.runtime.buffers import array_from_dlpack
 from numr.runtime.client import Loop
 from numr.runtime.cpu.blockwise import (
     FOLDS,
@@ -169,12 +170,8 @@ class CpuClient(ArrayLibClient):
         return array.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
 
     def from_dlpack(self, producer: Any, copy: bool | None) -> Array:
-        kind = int(producer.__dlpack_device__()[0])
-        # Only a producer elsewhere is asked for host memory: older ones do not know how to be asked.
-        device: Literal["cpu"] | None = "cpu" if kind != self.dlpack_device()[0] else None
-        if copy is True:
-            return self.copy(np.from_dlpack(producer, device=device))
-        return np.from_dlpack(producer, device=device, copy=copy)
+        # Memory for the copy is the allocator's.
+        return self.copy(array_from_dlpack(producer)) if copy else array_from_dlpack(producer, copy)
 
     def dlpack_device(self) -> tuple[int, int]:
         return (1, 0)

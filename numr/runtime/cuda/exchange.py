@@ -5,8 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
+from numr.runtime.buffers import array_from_dlpack
 from numr.runtime.cuda.runtime import CudaRuntime
 from numr.runtime.storage import Storage
 
@@ -107,7 +106,7 @@ def from_dlpack(client: CudaClient, producer: Any, copy: bool | None) -> Any:
                 f"from_dlpack: the data is on DLPack's device ({kind}, {number}), and copy=False forbids the copy "
                 f"that brings it to {client.device}. Leave copy out."
             )
-        return client.from_host(np.from_dlpack(producer), copy=True)
+        return client.from_host(array_from_dlpack(producer), copy=True)
     if kind == CUDA and number != own:
         if copy is False:
             raise BufferError(

@@ -6,10 +6,9 @@ could use. So tensors go out to consumers that take host memory, and come in fro
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-import numpy as np
-
+from numr.runtime.buffers import array_from_dlpack
 from numr.runtime.storage import DeviceArray
 from numr.runtime.wgpu.families import Families
 
@@ -59,9 +58,7 @@ class Exchange(Families):
                 f"from_dlpack: the data is on DLPack's device ({kind}, {number}), and copy=False forbids the copy "
                 f"that brings it to {self.device}. Leave copy out."
             )
-        # Only a producer elsewhere is asked for host memory: older ones do not know how to be asked.
-        device: Literal["cpu"] | None = None if kind == CPU else "cpu"
-        return self.from_host(np.from_dlpack(producer, device=device), copy=True)
+        return self.from_host(array_from_dlpack(producer), copy=True)
 
     def dlpack_device(self) -> tuple[int, int]:
         return (_KINDS.get(self.allocator.adapter.interface, WEBGPU), self.device.id)
