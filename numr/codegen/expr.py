@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import struct
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -42,6 +42,7 @@ __all__ = [
     "eq",
     "floor",
     "fma",
+    "is_plain_fma",
     "less_product",
     "ne",
     "product_plus",
@@ -349,8 +350,29 @@ def less_product(term: Expr | Number, first: Expr, second: Expr | Number) -> Exp
     return with_fma(fma(-first, second, term), term - first * second)
 
 
-def by_fma(roots: Iterable[Expr]) -> list[Expr]:
-    """Expressions as devices with :func:`fma` compute them."""
+def is_plain_fma(node: Expr) -> bool:
+    """Whether a node that is a sum of a product becomes that sum by :func:`fma`, which may then round twice as well."""
+    fused = node.fused
+    if fused is None or fused.op != "fma":
+        return False
+    first, second, term = fused.args
+    if node.op == "add":
+        product, other = node.args
+    elif node.op == "sub" and first.op == "neg":
+        other, product = node.args
+        first = first.args[0]
+    else:
+        return False
+    return (
+        other is term
+        and product.op == "mul"
+        and product.args[0] is first
+        and product.args[1] is second
+    )
+
+
+def by_fma(roots: Iterable[Expr], where: Callable[[Expr], bool] = lambda node: True) -> list[Expr]:
+    """Expressions as devices with :func:`fma` compute them; ``where`` leaves nodes that have a fused form as they are."""
     roots = list(roots)
     made: dict[Expr, Expr] = {}
     stack = [(root, False) for root in reversed(roots)]
@@ -358,12 +380,13 @@ def by_fma(roots: Iterable[Expr]) -> list[Expr]:
         node, ready = stack.pop()
         if node in made:
             continue
-        args = node.args if node.fused is None else (node.fused,)
+        fused = node.fused if node.fused is not None and where(node) else None
+        args = node.args if fused is None else (fused,)
         if not ready:
             stack.append((node, True))
             stack.extend((arg, False) for arg in reversed(args))
-        elif node.fused is not None:
-            made[node] = made[node.fused]
+        elif fused is not None:
+            made[node] = made[fused]
         else:
             own = tuple([made[arg] for arg in args])
             made[node] = node if own == args else _make(node.op, node.type, *own, value=node.value)

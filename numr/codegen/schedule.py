@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import Final
+from typing import ClassVar, Final
 
 from numr.codegen.expr import Expr, topological
 
@@ -32,7 +32,14 @@ class Schedule(ABC):
         What to compute.
     prefix : str
         What the names of intermediate results start with.
+
+    Attributes
+    ----------
+    short : int
+        Up to so many operations that only rare arms need, there is no branch: all is computed, and chosen from.
     """
+
+    short: ClassVar[int] = 0
 
     def __init__(self, roots: Sequence[Expr], prefix: str) -> None:
         self.order = list(topological(roots))
@@ -52,6 +59,10 @@ class Schedule(ABC):
         self._private = {
             group: self._only_in(group, set(roots)) for group in set(self._groups.values())
         }
+        for group in [group for group, own in self._private.items() if len(own) <= self.short]:
+            del self._private[group]
+            for member in group:
+                del self._groups[member]
 
     @abstractmethod
     def statement(self, node: Expr, indent: str) -> None:

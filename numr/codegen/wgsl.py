@@ -5,7 +5,8 @@ would be false for NaN; some conversions between 32 and 64 bits extend the wrong
 dividend; quotients and roots of f32 are not exactly rounded (see :mod:`numr.codegen.wgsl_rounding`).
 And compilers simplify floating-point arithmetic as if it were that of real numbers (``(x + y) - x`` becomes ``y``), so
 every intermediate number that arithmetic is done with passes through a function that it cannot see through: exclusive
-or with a zero that is given at run time.
+or with a zero that is given at run time. That costs as much as the arithmetic, so sums are multiplied as they are, and a
+product is added by ``fma`` where it may be rounded or not.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from numr.codegen.expr import ROUNDED, Expr, Scalar, constant_value
+from numr.codegen.expr import ROUNDED, Expr, Scalar, by_fma, constant_value, is_plain_fma
 from numr.codegen.schedule import BracedSchedule
 
 __all__ = ["Code", "barrier", "code", "constant", "prelude", "type_name"]
@@ -175,6 +176,8 @@ def code(
     >>> print(code([x * x + x]).results[0])
     (L((x * x)) + x)
     """
+    # Sums of products that may be rounded once or twice: WGSL has one operation for both.
+    roots = by_fma(roots, is_plain_fma)
     printer = _Printer(roots, variables or {}, prefix)
     printer.emit(roots, indent)
     types = {node.type.name for node in printer.order}
@@ -199,6 +202,23 @@ def _is_computed(node: Expr) -> bool:
     return node.op != "cast" or node.args[0].type.kind in "bf"
 
 
+def _is_factor(node: Expr, user: Expr) -> bool:
+    """Whether a sum is multiplied with a number that compilers do not know, or what is negated: nothing is simpler then."""
+    if user.op == "fma":
+        if user.args[2] is node:
+            return False
+        factors = user.args[:2]
+    elif user.op == "mul":
+        factors = user.args
+    else:
+        return False
+    if node.type.name not in _BARRIERS:
+        return False
+    return node.op == "neg" or (
+        node.op in ("add", "sub", "fma") and all(factor.op != "const" for factor in factors)
+    )
+
+
 def _is_arithmetic(node: Expr) -> bool:
     """Whether a node does with floating-point operands what compilers like to simplify."""
     return node.op not in ("select", "rarely", "bitcast", "cast")
@@ -206,6 +226,9 @@ def _is_arithmetic(node: Expr) -> bool:
 
 class _Printer(BracedSchedule):
     """WGSL of nodes."""
+
+    # Software drivers take more time for a branch than for as many operations.
+    short = 16
 
     def __init__(self, roots: Sequence[Expr], variables: Mapping[str, str], prefix: str) -> None:
         super().__init__(roots, prefix)
@@ -217,7 +240,10 @@ class _Printer(BracedSchedule):
         """A constant or variable; the barrier is passed here once instead of wherever the name is used."""
         if mutable:
             return f"var {name} = {text};"
-        if _is_computed(node) and any(_is_arithmetic(user) for user in self._users.get(node, ())):
+        users = self._users.get(node, ())
+        if _is_computed(node) and any(
+            _is_arithmetic(user) and not _is_factor(node, user) for user in users
+        ):
             text = self._barrier(node, text)
             self.opaque.add(node)
         return f"let {name} = {text};"
@@ -263,7 +289,9 @@ class _Printer(BracedSchedule):
         if op in _COMPARISONS:
             operands = [self._compared(a) for a in args]
         else:
-            operands = [self._opaque(arg) for arg in args]
+            operands = [
+                self.text[arg] if _is_factor(arg, node) else self._opaque(arg) for arg in args
+            ]
         if node.type.name == "f64" and op in _REPLACED_F64:
             return f"{_REPLACED_F64[op]}({operands[0]})"
         if node.type.name == "f32" and op == "sqrt" and node.value == ROUNDED:
@@ -296,6 +324,12 @@ class _Printer(BracedSchedule):
         if node.type.kind == "u":
             return f"(0{_SUFFIXES[node.type.name]} - {self.text[node.args[0]]})"
         return f"(-{self._opaque(node.args[0])})"
+
+    def _fma(self, node: Expr) -> str:
+        factors = [
+            self.text[arg] if _is_factor(arg, node) else self._opaque(arg) for arg in node.args[:2]
+        ]
+        return f"fma({', '.join(factors)}, {self._opaque(node.args[2])})"
 
     def _inversion(self, node: Expr) -> str:
         return f"({'!' if node.type.kind == 'b' else '~'}{self.text[node.args[0]]})"
@@ -349,10 +383,12 @@ class _Printer(BracedSchedule):
 _SPECIAL: Final[dict[str, Callable[[_Printer, Expr], str]]] = {
     "bitcast": _Printer._bitcast,
     "cast": _Printer._cast,
+    "fma": _Printer._fma,
     "ne": _Printer._unequal,
     "neg": _Printer._negation,
     "not": _Printer._inversion,
     "quot": _Printer._quotient,
+    "rarely": _Printer._select,
     "rem": _Printer._remainder,
     "select": _Printer._select,
     "xor": _Printer._exclusive_or,

@@ -14,9 +14,21 @@ import pytest
 
 from numr import dtypes as dt
 from numr.codegen import expr as ex
-from numr.codegen import libm
+from numr.codegen import libm, wgsl
 from numr.codegen.elementwise import Complex, expression, operand
-from numr.codegen.expr import BOOL, F16, F32, F64, I32, I64, U32, U64, Expr, var
+from numr.codegen.expr import (
+    BOOL,
+    F16,
+    F32,
+    F64,
+    I32,
+    I64,
+    U32,
+    U64,
+    Expr,
+    var,
+)
+from numr.codegen.libm.formats import two_product
 from numr.codegen.wgsl import code, constant, prelude
 from numr.ir import ops
 from numr.ir.ops import OPS, Op
@@ -33,7 +45,7 @@ CASES = [
 #: Builtins that drivers get wrong, or that end the process on some types.
 FORBIDDEN = re.compile(
     r"\b(exp|exp2|log|log2|pow|sin|cos|tan|asin|acos|atan|atan2|sinh|cosh|tanh|asinh|acosh|atanh|ldexp|frexp|modf|"
-    r"inverseSqrt|fma|sign|min|max|clamp|saturate|mix|trunc64|countLeadingZeros|countTrailingZeros|firstLeadingBit|"
+    r"inverseSqrt|sign|min|max|clamp|saturate|mix|trunc64|countLeadingZeros|countTrailingZeros|firstLeadingBit|"
     r"firstTrailingBit|reverseBits)\("
 )
 
@@ -124,7 +136,10 @@ def test_integer_forms() -> None:
     assert printed(b ^ c) == "(b != c)"
 
 
-def test_rare_arms_are_branches_that_share_their_condition() -> None:
+def test_rare_arms_are_branches_that_share_their_condition(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(wgsl._Printer, "short", 0)
     x = var("x", F32)
     rare = ex.sqrt(x) * 3.0
     condition = x > 100.0
@@ -175,6 +190,7 @@ def test_every_operation_avoids_what_drivers_get_wrong(op: Op, dtype: np.dtype[A
             *(
                 "L",
                 "LD",
+                "fma",
                 "truncated",
                 "rounded",
                 "select",
@@ -199,6 +215,34 @@ def test_every_operation_avoids_what_drivers_get_wrong(op: Op, dtype: np.dtype[A
         new = set(re.findall(r"(?:let|var) (t\d+)", line))
         assert used - new <= declared
         declared |= new
+
+
+def test_one_operation_multiplies_and_adds_only_where_it_may_round_twice() -> None:
+    x, y, z = (var(name, F32) for name in "xyz")
+    assert printed(ex.product_plus(x, y, z)) == "fma(x, y, z)"
+    assert printed(ex.less_product(z, x, y)) == "fma((-x), y, z)"
+    # What rounding takes off a product is more than such an operation promises.
+    assert "fma(" not in printed(*two_product(x, y))
+
+
+def test_sums_are_multiplied_as_they_are() -> None:
+    x, y = var("x", F32), var("y", F32)
+    assert printed((x + y) * x) == "((x + y) * x)"
+    assert printed(ex.product_plus(x - y, x, y)) == "fma((x - y), x, y)"
+    assert printed((x + y) * 3.0) == "(L((x + y)) * bitcast<f32>(0x40400000u))"
+    assert printed(x * y + x) == "(L((x * y)) + x)"
+    # A name stands for what passed the barrier where one of its uses needs that.
+    total = x + y
+    assert printed(total * x - total) == "    let t0 = L((x + y));\n(L((t0 * x)) - t0)"
+
+
+@pytest.mark.parametrize(("arms", "branches"), [(4, 0), (40, 1)])
+def test_a_branch_is_for_many_operations(arms: int, branches: int) -> None:
+    x = var("x", F32)
+    rare = x
+    for i in range(arms):
+        rare = rare * (x + float(i))
+    assert printed(ex.rarely(x > 1.0, rare, x)).count("if ") == branches
 
 
 # ---------------------------------------------------------------------- on a device

@@ -85,11 +85,17 @@ def exp(x: Expr) -> Expr:
     # By its bits, so that NaN is among what is unusual.
     size = f.bits(x) & (f.sign_bit - 1)
     unusual = size > f.bits(f.number(_NORMAL[f.type.name]))
-    significand, k = reduced_exp_value(f, x)
-    # The exponent of a normal result is that of the significand and the power added.
-    usual = f.from_bits(f.bits(significand) + (k << f.mantissa))
-    bounded = f.scaled(*reduced_exp_value(f, clamp(f, x)))
-    return ex.rarely(unusual, ex.select(is_nan(x), x, bounded), usual)
+
+    def chosen(usual: tuple[Expr, Expr], bounded: tuple[Expr, Expr]) -> Expr:
+        significand, k = usual
+        # The exponent of a normal result is that of the significand and the power added.
+        normal = f.from_bits(f.bits(significand) + (k << f.mantissa))
+        return ex.rarely(unusual, ex.select(is_nan(x), x, f.scaled(*bounded)), normal)
+
+    # Where both are computed, it is better once.
+    either = reduced_exp_value(f, ex.rarely(unusual, clamp(f, x), x))
+    apart = chosen(reduced_exp_value(f, x), reduced_exp_value(f, clamp(f, x)))
+    return ex.with_fma(apart, chosen(either, either))
 
 
 @float_function
