@@ -9,6 +9,7 @@ from numr.array_api._values import diagonal_offsets, filled
 from numr.dtypes import DType, Scalar
 from numr.errors import ShapeError
 from numr.ir import ops
+from numr.layout import normalize_shape
 from numr.runtime.client import RuntimeClient
 from numr.runtime.device import Device
 from numr.runtime.registry import client_of
@@ -18,16 +19,27 @@ from numr.tensor.core import Tensor, elementwise
 __all__ = ["empty_like", "full_like", "meshgrid", "ones_like", "tril", "triu", "zeros_like"]
 
 
+Shape = int | tuple[int, ...]
+
+
 def _like(
-    x: Tensor, dtype: Any, device: Device | str | None, function: str
-) -> tuple[RuntimeClient[Any], DType]:
+    x: Tensor, shape: Shape | None, dtype: Any, device: Device | str | None, function: str
+) -> tuple[RuntimeClient[Any], tuple[int, ...], DType]:
     tensor(function, x)
     client = x._client if device is None else client_of(device)
-    return client, x.dtype if dtype is None else requested_dtype(function, dtype, client)
+    lengths = x.shape if shape is None else normalize_shape(shape, function)
+    return client, lengths, x.dtype if dtype is None else requested_dtype(function, dtype, client)
 
 
-def empty_like(x: Tensor, /, *, dtype: Any = None, device: Device | str | None = None) -> Tensor:
-    """A tensor of ``x``'s shape, dtype and device whose elements are arbitrary.
+def empty_like(
+    x: Tensor,
+    /,
+    *,
+    dtype: Any = None,
+    device: Device | str | None = None,
+    shape: Shape | None = None,
+) -> Tensor:
+    """A tensor of ``x``'s shape, dtype and device, where no others are given; its elements are arbitrary.
 
     Examples
     --------
@@ -35,12 +47,19 @@ def empty_like(x: Tensor, /, *, dtype: Any = None, device: Device | str | None =
     >>> xp.empty_like(xp.zeros((2, 3))).shape
     (2, 3)
     """
-    client, target = _like(x, dtype, device, "empty_like")
-    return p.empty(client, x.shape, target)
+    client, lengths, target = _like(x, shape, dtype, device, "empty_like")
+    return p.empty(client, lengths, target)
 
 
-def zeros_like(x: Tensor, /, *, dtype: Any = None, device: Device | str | None = None) -> Tensor:
-    """Zeros in ``x``'s shape, dtype and device.
+def zeros_like(
+    x: Tensor,
+    /,
+    *,
+    dtype: Any = None,
+    device: Device | str | None = None,
+    shape: Shape | None = None,
+) -> Tensor:
+    """Zeros in ``x``'s shape, dtype and device, where no others are given.
 
     Examples
     --------
@@ -48,12 +67,19 @@ def zeros_like(x: Tensor, /, *, dtype: Any = None, device: Device | str | None =
     >>> xp.zeros_like(xp.asarray([1, 2]))
     Tensor([0, 0], dtype=int64, device=cpu)
     """
-    client, target = _like(x, dtype, device, "zeros_like")
-    return p.full(client, x.shape, 0, target)
+    client, lengths, target = _like(x, shape, dtype, device, "zeros_like")
+    return p.full(client, lengths, 0, target)
 
 
-def ones_like(x: Tensor, /, *, dtype: Any = None, device: Device | str | None = None) -> Tensor:
-    """Ones in ``x``'s shape, dtype and device.
+def ones_like(
+    x: Tensor,
+    /,
+    *,
+    dtype: Any = None,
+    device: Device | str | None = None,
+    shape: Shape | None = None,
+) -> Tensor:
+    """Ones in ``x``'s shape, dtype and device, where no others are given.
 
     Examples
     --------
@@ -61,14 +87,20 @@ def ones_like(x: Tensor, /, *, dtype: Any = None, device: Device | str | None = 
     >>> xp.ones_like(xp.asarray([0.5, 2.0]))
     Tensor([1., 1.], dtype=float64, device=cpu)
     """
-    client, target = _like(x, dtype, device, "ones_like")
-    return p.full(client, x.shape, 1, target)
+    client, lengths, target = _like(x, shape, dtype, device, "ones_like")
+    return p.full(client, lengths, 1, target)
 
 
 def full_like(
-    x: Tensor, /, fill_value: Scalar, *, dtype: Any = None, device: Device | str | None = None
+    x: Tensor,
+    /,
+    fill_value: Scalar,
+    *,
+    dtype: Any = None,
+    device: Device | str | None = None,
+    shape: Shape | None = None,
 ) -> Tensor:
-    """One value in ``x``'s shape, dtype and device.
+    """One value in ``x``'s shape, dtype and device, where no others are given.
 
     Raises
     ------
@@ -81,8 +113,8 @@ def full_like(
     >>> xp.full_like(xp.asarray([0.5, 2.0]), 3)
     Tensor([3., 3.], dtype=float64, device=cpu)
     """
-    client, target = _like(x, dtype, device, "full_like")
-    return filled(client, x.shape, fill_value, target, "full_like")
+    client, lengths, target = _like(x, shape, dtype, device, "full_like")
+    return filled(client, lengths, fill_value, target, "full_like")
 
 
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:

@@ -365,3 +365,18 @@ def test_functions_without_arrays() -> None:
     assert xp.iinfo(xp.int16).max == 32767
     assert tuple(xp.broadcast_shapes((3, 1), (4,))) == (3, 4)
     assert (xp.__array_namespace_info__().default_dtypes()["real floating"] != np.float64) is NARROW
+
+
+def test_overlapping_blocks(chunks: Chunks) -> None:
+    host = np.arange(36.0).reshape(6, 6)
+
+    def smooth(block):
+        return block[:-2, :] + block[1:-1, :] + block[2:, :]
+
+    x = xp.asarray(host, chunks=(3, 3))
+    result = cubed.map_overlap(
+        smooth, x, dtype=x.dtype, chunks=x.chunks, depth={0: 1, 1: 0}, boundary=0.0, trim=False
+    )
+    padded = np.pad(host, ((1, 1), (0, 0)))
+    assert_same(to_numpy(result), padded[:-2] + padded[1:-1] + padded[2:])
+    chunks.assert_tensors()

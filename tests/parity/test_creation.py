@@ -65,6 +65,10 @@ def test_constant_tensors(xp: ModuleType, dtype: np.dtype[Any]) -> None:
             assert_same(xp.ones_like(view, dtype=target), np.ones((3, 2), target))
             assert_same(xp.full_like(view, 1, dtype=target), np.ones((3, 2), target))
             assert_kind(xp.empty_like(view, dtype=target), target, (3, 2))
+            assert_same(xp.zeros_like(view, dtype=target, shape=(4, 0)), np.zeros((4, 0), target))
+            assert_same(xp.ones_like(view, dtype=target, shape=5), np.ones(5, target))
+            assert_same(xp.full_like(view, 1, dtype=target, shape=()), np.ones((), target))
+            assert_kind(xp.empty_like(view, dtype=target, shape=(1, 2, 3)), target, (1, 2, 3))
     for name in (str(dtype), dtype.type):
         assert xp.zeros(2, dtype=name).dtype == dtype
 
