@@ -194,6 +194,11 @@ def barrier(node: Expr, text: str) -> str:
     return f"{_BARRIERS[node.type.name]}({text})" if known else text
 
 
+def opaque(type: Scalar, text: str) -> str:
+    """The text of a number of which compilers shall not know where it comes from; one of f16 as it is."""
+    return f"{_BARRIERS[type.name]}({text})" if type.name in _BARRIERS else text
+
+
 def _is_computed(node: Expr) -> bool:
     """Whether a compiler knows the floating-point operation that a number comes from."""
     if node.type.kind != "f" or node.op in ("var", "const", "bitcast"):

@@ -19,7 +19,7 @@ from numr.dtypes import DType
 from numr.ir.fused import Computation, Source, Step
 from numr.ir.ops import Op, Reduction, Signature
 
-__all__ = ["RowComputation", "RowSource", "RowStep", "Sweep", "kept_shape"]
+__all__ = ["RowComputation", "RowSource", "RowStep", "SingleReduction", "Sweep", "kept_shape"]
 
 
 class RowSource(NamedTuple):
@@ -86,6 +86,30 @@ class Sweep(NamedTuple):
     rows: tuple[int, ...]
     reductions: tuple[int, ...]
     stores: tuple[int, ...]
+
+
+class SingleReduction(NamedTuple):
+    """A computation of rows that is one reduction, of whose results and scalars alone something is computed.
+
+    Attributes
+    ----------
+    number : int
+        The value that the reduction gives.
+    argument : int
+        What it takes.
+    prologue : Computation
+        What gives the argument, of all sources.
+    scalars : tuple of int
+        The sources that are scalars.
+    epilogue : Computation or None
+        What gives the one result, of the reduction's and of these; None where the reduction's is the result.
+    """
+
+    number: int
+    argument: int
+    prologue: Computation
+    scalars: tuple[int, ...]
+    epilogue: Computation | None
 
 
 @dataclass(frozen=True)
@@ -250,37 +274,72 @@ class RowComputation:
             for k in range(len(self.sweeps))
         )
 
-    def part(self, values: Sequence[int], given: Collection[int]) -> tuple[Computation, list[int]]:
-        """The computation of some values from those that are given, and which of these it takes, in order.
+    def part(
+        self,
+        values: Sequence[int],
+        given: Collection[int],
+        sources: Sequence[int] | None = None,
+    ) -> tuple[Computation, list[int]]:
+        """The computation of some values from those that are given, and which of these it takes.
 
         Parameters
         ----------
         values : sequence of int
-            Values of steps, none of which is given.
+            Which. One that is given itself is taken as it is.
         given : collection of int
-            Numbers of values; sources that are scalars need not be among them.
+            Numbers of values; the computation's sources need not be among them.
+        sources : sequence of int, optional
+            The values that it shall take, needed or not; by default those that are needed, in their order.
         """
         wanted = set(values)
         for value in range(max(values), -1, -1):
             step = self.step(value)
             if value in wanted and value not in given and step is not None:
                 wanted.update(step.arguments)
-        sources = [n for n in sorted(wanted) if n in given or self.step(n) is None]
-        steps = [n for n in sorted(wanted) if n not in set(sources)]
-        place = {value: i for i, value in enumerate([*sources, *steps])}
+        taken = [n for n in sorted(wanted) if n in given or self.step(n) is None]
+        computed = [n for n in sorted(wanted) if n not in set(taken)]
+        if sources is not None:
+            taken = list(sources)
+        place = {value: i for i, value in enumerate([*taken, *computed])}
         made = []
-        for number in steps:
+        for number in computed:
             step = self.steps[number - len(self.sources)]
             assert not isinstance(step.op, Reduction)
-            made.append(
-                Step(step.op, step.signature, tuple(place[value] for value in step.arguments))
-            )
+            arguments = tuple(place[value] for value in step.arguments)
+            made.append(Step(step.op, step.signature, arguments))
+        for value in set(values).intersection(taken):
+            dtype = self.dtype(value)
+            made.append(Step(None, Signature(dtype, dtype), (place[value],)))
+            place[value] = len(taken) + len(made) - 1
         computation = Computation(
-            tuple(Source(self.dtype(n), not self.is_scalar(n)) for n in sources),
+            tuple(Source(self.dtype(n), not self.is_scalar(n)) for n in taken),
             tuple(made),
             tuple(place[value] for value in values),
         )
-        return computation, sources
+        return computation, taken
+
+    def single_reduction(self) -> SingleReduction | None:
+        """The computation as one reduction, over whatever axes; None if it is more."""
+        reductions = self.reductions
+        if len(reductions) != 1 or len(self.results) != 1:
+            return None
+        (number,), (result,) = reductions, self.results
+        if not self.per_row[result]:
+            return None
+        step = self.step(number)
+        assert step is not None
+        (argument,) = step.arguments
+        sources = range(len(self.sources))
+        scalars = tuple(i for i in sources if self.is_scalar(i))
+        prologue, _ = self.part((argument,), sources, sources)
+        epilogue = None
+        if result != number:
+            given = [*sources, number]
+            _, taken = self.part((result,), given)
+            if not set(taken) <= {number, *scalars}:
+                return None
+            epilogue, _ = self.part((result,), given, [number, *scalars])
+        return SingleReduction(number, argument, prologue, scalars, epilogue)
 
     # --------------------------------------------------------------------- text
     @property

@@ -484,7 +484,7 @@ def kernels(request):
 
 def check_reduction(client, computation, operands, shape, kind, axes, keepdims, dtype):
     """By one kernel, what reducing an array gives; returns that."""
-    assert client._computes(computation, operands, shape, _fold(computation, kind, dtype))
+    assert client.computes(computation, operands, shape, _fold(computation, kind, dtype))
     arguments = (computation, operands, shape, kind, axes, keepdims, dtype)
     got = client.to_host(client.reduce_fused(*arguments))
     expected = client.to_host(RuntimeClient.reduce_fused(client, *arguments))

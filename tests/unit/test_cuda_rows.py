@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from numr import dtypes as dt
-from numr.ir.rows import RowComputation, kept_shape
+from numr.ir.rows import RowComputation
 from numr.runtime.composed_rows import composed_rows
 from numr.runtime.cuda.folding import Fold
 from numr.runtime.cuda.fused import Fused
 from numr.runtime.cuda.fused_rows import FusedRows, does_rows
 from numr.runtime.cuda.reductions import reduce_into, reduced_dtype, reduced_shape
-from tests.unit import row_programs
+from tests import row_programs
+from tests.row_programs import PROGRAMS, numbers, operands_of, shapes_of
 from tests.unit.cuda_on_host import COMPILER, HostArray, HostContext, on_host
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no C++ compiler")
@@ -59,26 +60,14 @@ def context():
     return HostContext()
 
 
-def numbers(*shape: int, dtype: Any = F32, seed: int = 0) -> Array:
-    return np.random.default_rng(seed).normal(scale=3, size=shape).astype(dtype)
-
-
-def operands_of(
+def given_to(
     computation: RowComputation, shape: tuple[int, ...], axes: tuple[int, ...], start: int = 0
 ) -> list[Any]:
-    """Arrays for elements, places of a row and rows, and numbers for the rest: the length of a row first."""
-    length = int(np.prod([shape[axis] for axis in axes]))
-    scalars = iter([float(length), 0.5])
-    made: list[Any] = []
-    for i, source in enumerate(computation.sources):
-        if not source.is_array:
-            made.append(next(scalars))
-            continue
-        own = kept_shape(shape, axes) if source.per_row else shape
-        if not source.per_row and i > 0:
-            own = tuple(n if axis in axes else 1 for axis, n in enumerate(shape))
-        made.append(on_host(numbers(*own, dtype=source.dtype, seed=i), start))
-    return made
+    """Operands, some elements into their memory."""
+    return [
+        on_host(x, start) if isinstance(x, np.ndarray) else x
+        for x in operands_of(computation, shape, axes)
+    ]
 
 
 def check(
@@ -89,19 +78,11 @@ def check(
     operands: Sequence[Any] | None = None,
 ) -> FusedRows:
     """Compare a computation's kernel with its operations."""
-    given = operands_of(computation, shape, axes) if operands is None else operands
+    given = given_to(computation, shape, axes) if operands is None else operands
     kernels = FusedRows(computation)
+    pairs = list(zip(shapes_of(computation, shape, axes), computation.results, strict=True))
     got, expected = (
-        [
-            on_host(
-                np.zeros(
-                    kept_shape(shape, axes) if computation.per_row[v] else shape,
-                    computation.dtype(v),
-                )
-            )
-            for v in computation.results
-        ]
-        for _ in "ge"
+        [on_host(np.zeros(own, computation.dtype(v))) for own, v in pairs] for _ in "ge"
     )
     assert kernels.into(context, given, got, shape, axes)
     composed_rows(OneByOne(context), computation, shape, axes)(given, expected)  # type: ignore[arg-type]
@@ -111,10 +92,6 @@ def check(
     return kernels
 
 
-PROGRAMS = {
-    name: getattr(row_programs, name)
-    for name in ("softmax", "layer_norm", "variance", "above_mean", "norm", "mean")
-}
 #: Shapes and axes: rows that few threads share, or a warp, or a block, with whole vectors and without.
 PLACES = {
     "few": ((37, 24), (1,)),
@@ -166,12 +143,20 @@ def test_operands_somewhere_in_memory(context):
     computation = row_programs.softmax()
     shape, axes = (5, 64), (1,)
     results = [on_host(np.zeros(shape, F32)), on_host(np.zeros((5, 1), F32))]
-    given = operands_of(computation, shape, axes, start=1)
+    given = given_to(computation, shape, axes, start=1)
     assert not FusedRows(computation).into(context, given, results, shape, axes)
     computation = row_programs.layer_norm()
-    given = operands_of(computation, shape, axes, start=1)
+    given = given_to(computation, shape, axes, start=1)
     given[0] = on_host(given[0].array)
     check(context, computation, shape, axes, given)
+
+
+def test_one_operand_for_all_rows(context):
+    computation = row_programs.variance()
+    given = given_to(computation, (5, 64), (1,))
+    one = on_host(numbers(1, 1))
+    for given[2] in (one, HostArray(np.broadcast_to(one.array, (5, 1)))):
+        check(context, computation, (5, 64), (1,), given)
 
 
 def test_which_rows_there_are_kernels_for():

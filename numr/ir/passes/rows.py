@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from numr.ir.fused import Computation, Source, Step
-from numr.ir.graph import FUSED, Node, Operand, Program, Ref
+from numr.ir.graph import FUSED, Buffer, Node, Operand, Program, Ref
 from numr.ir.ops import Reduction
 from numr.ir.passes.fuse import Fuses, FusionLimits
 from numr.ir.passes.groups import broadcast, parts_of
 from numr.ir.passes.order import Item, conflict, reads, writes
-from numr.ir.passes.row_groups import RowGroup
+from numr.ir.passes.row_groups import RowGroup, RowValue
 from numr.ir.passes.simplify import dead_code, stable_buffers
 
 __all__ = ["fuse_rows"]
@@ -43,7 +43,12 @@ class _RowFusion:
         self.fuses = fuses
         self.limits = limits
         self.stable = stable_buffers(program)
+        self.outputs = {ref.buffer for ref in program.outputs}
         self.items: list[Node | RowGroup] = []
+        self.readers: dict[Buffer, list[Node]] = {}
+        for node in program.nodes:
+            for ref in node.reads:
+                self.readers.setdefault(ref.buffer, []).append(node)
 
     def run(self) -> list[Node]:
         for node in self.program.nodes:
@@ -128,28 +133,32 @@ class _RowFusion:
         if sum(weights) > self.limits.steps or arrays > self.limits.arrays:
             return False
         reduced = group.reduced
-        if len(reduced) == 1 and group.gives_rows_alone and len(group.stores) == 1:
-            rows = any(v.per_row and isinstance(v.operand, Ref) for v in group.values)
-            if not rows:
+        if len(reduced) == 1:
+            needed = [v for ref, v in group.stores.items() if self._is_needed(ref, group)]
+            if len(needed) <= 1 and all(map(_follows_reduction, needed)):
                 return True
         dtypes = tuple(value.dtype for value in reduced)
         return group.is_simple and self.limits.rows(group.shape, group.axes, dtypes)
 
+    def _is_needed(self, ref: Ref, group: RowGroup) -> bool:
+        """Whether somebody else reads what a group stores."""
+        if ref not in group.fresh or ref.buffer not in self.stable or ref.buffer in self.outputs:
+            return True
+        return any(node not in group.origins for node in self.readers.get(ref.buffer, ()))
+
     # ------------------------------------------------------------------- result
     def _nodes(self) -> list[Node]:
-        """The items as nodes: groups store what somebody else reads."""
-        read = {ref.buffer for ref in self.program.outputs}
-        nodes: list[list[Node]] = []
-        for item in reversed(self.items):
-            made = [item] if isinstance(item, Node) else self._made(item, {*read})
-            read.update(ref.buffer for node in made for ref in node.reads)
-            nodes.append(made)
-        return [node for made in reversed(nodes) for node in made]
+        """The items as nodes."""
+        return [
+            node
+            for item in self.items
+            for node in ([item] if isinstance(item, Node) else self._made(item))
+        ]
 
-    def _made(self, group: RowGroup, read: set[object]) -> list[Node]:
-        """A group as a node, or as the nodes that it was if that is as good."""
+    def _made(self, group: RowGroup) -> list[Node]:
+        """A group as a node that stores what others read, or as the nodes that it was if that is as good."""
         for ref in list(group.stores):
-            if ref in group.fresh and ref.buffer in self.stable and ref.buffer not in read:
+            if not self._is_needed(ref, group):
                 del group.stores[ref]
         if not group.stores:
             return []
@@ -158,3 +167,10 @@ class _RowFusion:
         if len(group.origins) == 1 or not group.reduced or (alone and not self.limits.epilogues):
             return group.origins
         return [group.node()]
+
+
+def _follows_reduction(value: RowValue) -> bool:
+    """Whether a value is made of what reductions give and of scalars alone."""
+    if value.is_source:
+        return not isinstance(value.operand, Ref)
+    return value.is_reduction or all(map(_follows_reduction, value.arguments))

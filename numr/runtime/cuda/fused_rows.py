@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from numr.dtypes import DType
-from numr.ir.fused import Computation, Source, Step
-from numr.ir.ops import Reduction, Signature
+from numr.ir.ops import Reduction
 from numr.ir.rows import RowComputation
 from numr.layout.strides import contiguous_strides
 from numr.runtime.cuda.compiler import Kernel
@@ -202,52 +201,16 @@ class FusedRows:
 
 
 def _as_reduction(computation: RowComputation) -> FusedReduction | None:
-    """One reduction and what is computed of its results and of scalars, as a reduction; None if it is more."""
-    reductions, results = computation.reductions, computation.results
-    rows = any(source.is_array and source.per_row for source in computation.sources)
-    if len(reductions) != 1 or len(results) != 1 or rows or not computation.per_row[results[0]]:
+    """The kernels of a computation that is one reduction; None if it is more."""
+    single = computation.single_reduction()
+    if single is None:
         return None
-    (number,) = reductions
-    step = computation.step(number)
+    step = computation.step(single.number)
     assert step is not None
     assert isinstance(step.op, Reduction)
-    (argument,) = step.arguments
-    sources = tuple(Source(source.dtype, source.is_array) for source in computation.sources)
-    given = range(len(sources))
-    steps: tuple[Step, ...]
-    if argument in given:
-        dtype = computation.dtype(argument)
-        steps = (Step(None, Signature(dtype, dtype), (argument,)),)
-    else:
-        part, taken = computation.part((argument,), given)
-        numbers = [*taken, *(len(sources) + i for i in range(len(part.steps)))]
-        steps = tuple(
-            Step(s.op, s.signature, tuple(numbers[value] for value in s.arguments))
-            for s in part.steps
-        )
-    prologue = Computation(sources, steps, (len(sources) + len(steps) - 1,))
-    fold = Fold(step.op, computation.dtype(argument), step.signature.result)
-    if results[0] != number:
-        part, taken = computation.part(results, [*given, number])
-        order = [number, *(value for value in taken if value != number)]
-        fold = Fold(
-            fold.kind,
-            fold.source,
-            fold.result,
-            epilogue=Epilogue(_reordered(part, taken, order), tuple(f"p{i}" for i in order[1:])),
-        )
-    return FusedReduction(prologue, fold)
-
-
-def _reordered(part: Computation, taken: list[int], order: list[int]) -> Computation:
-    """A computation with its sources in another order."""
-    places = [order.index(value) for value in taken]
-    places += range(len(places), len(places) + len(part.steps))
-    return Computation(
-        tuple(part.sources[taken.index(value)] for value in order),
-        tuple(
-            Step(step.op, step.signature, tuple(places[value] for value in step.arguments))
-            for step in part.steps
-        ),
-        part.results,
-    )
+    epilogue = None
+    if single.epilogue is not None:
+        epilogue = Epilogue(single.epilogue, tuple(f"p{i}" for i in single.scalars))
+    source = computation.dtype(single.argument)
+    fold = Fold(step.op, source, step.signature.result, epilogue=epilogue)
+    return FusedReduction(single.prologue, fold)

@@ -9,7 +9,7 @@ from numr.runtime.wgpu.fused import Fusion
 from numr.runtime.wgpu.indexing import Indexing
 from numr.runtime.wgpu.moving import Moving
 from numr.runtime.wgpu.products import Products
-from numr.runtime.wgpu.reductions import Reductions
+from numr.runtime.wgpu.rows import Rows
 from numr.runtime.wgpu.selection import Selection
 from numr.runtime.wgpu.sorting import Sorting
 from numr.runtime.wgpu.transforms import Transforms
@@ -22,7 +22,7 @@ class WgpuClient(
     Moving,
     Fusion,
     Products,
-    Reductions,
+    Rows,
     Selection,
     Exchange,
     Indexing,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from numr.codegen.elementwise import Operand
 from numr.codegen.fused import expressions
+from numr.dtypes import DType
 from numr.ir.fused import Computation
 from numr.layout import Layout
 from numr.runtime.storage import DeviceArray
@@ -27,7 +28,7 @@ from numr.runtime.wgpu.windows import Pattern, Windows
 if TYPE_CHECKING:
     from numr.runtime.wgpu.launch import DeviceContext
 
-__all__ = ["Computed", "code_of"]
+__all__ = ["Computed", "ComputedLoads", "code_of", "functions_of", "pack_scalars", "way_of"]
 
 
 @dataclass(frozen=True)
@@ -61,31 +62,15 @@ class ComputedLoads(Loads):
 
     @property
     def types(self) -> frozenset[str]:
-        return code_of(self.computation, 0).types
+        return self.code(0).types
 
     def source(self, start: int = 0) -> tuple[tuple[StorageBuffer, ...], str]:
-        code = code_of(self.computation, start)
-        start += code.words
-        if self.modes is not None:
-            buffers, lines = code.group(self.modes, self.rank, start, "0u", aliased=False)
-        else:
-            slots = tuple(range(len(code.arrays)))
-            buffers, lines = code.single(self.rank, slots, start, aliased=False)
-        body = "".join(f"    {line}\n" for line in lines)
-        text = code.text
-        if self.modes is None:
-            text += f"fn source_at(e: u32) -> {code.type} {{\n{body}    return r;\n}}\n"
-        if self.wide:
-            fields = ", ".join(f"l{lane}: {code.type}" for lane in range(WIDTH))
-            made = ", ".join(f"r{lane}" for lane in range(WIDTH))
-            if self.modes is None:
-                made = ", ".join(f"source_at({WIDTH}u * i + {lane}u)" for lane in range(WIDTH))
-                body = ""
-            text += (
-                f"struct Four {{ {fields} }}\n"
-                f"fn four_at(i: u32) -> Four {{\n{body}    return Four({made});\n}}\n"
-            )
-        return tuple(buffers), text
+        code = self.code(start)
+        return functions_of(code, self.modes, self.rank, start + code.words, wide=self.wide)
+
+    def code(self, start: int) -> Code:
+        """The function of one element, whose scalars are in the parameters' words from ``start`` on."""
+        return code_of(self.computation, start)
 
     def load(self, name: str, place: str, position: str) -> tuple[list[str], list[str]]:
         source = self.fold.source
@@ -100,6 +85,44 @@ class ComputedLoads(Loads):
             at = position if self.apart else f"{WIDTH}u * {position} + {lane}u"
             values.append(self.fold.taken(element, at))
         return lines, values
+
+
+def functions_of(
+    code: Code, modes: str | None, rank: int, start: int, *, wide: bool
+) -> tuple[tuple[StorageBuffer, ...], str]:
+    """The buffers of what is computed, and its functions: ``four_at`` of four elements, or ``source_at`` of one.
+
+    Parameters
+    ----------
+    code : Code
+        The function of one element.
+    modes, rank
+        As of :class:`ComputedLoads`.
+    start : int
+        The first word of the parameters' array that says where operands are.
+    wide : bool
+        Whether four elements are computed at once.
+    """
+    if modes is not None:
+        buffers, lines = code.group(modes, rank, start, "0u", aliased=False)
+    else:
+        slots = tuple(range(len(code.arrays)))
+        buffers, lines = code.single(rank, slots, start, aliased=False)
+    body = "".join(f"    {line}\n" for line in lines)
+    text = code.text
+    if modes is None:
+        text += f"fn source_at(e: u32) -> {code.type} {{\n{body}    return r;\n}}\n"
+    if wide:
+        fields = ", ".join(f"l{lane}: {code.type}" for lane in range(WIDTH))
+        made = ", ".join(f"r{lane}" for lane in range(WIDTH))
+        if modes is None:
+            made = ", ".join(f"source_at({WIDTH}u * i + {lane}u)" for lane in range(WIDTH))
+            body = ""
+        text += (
+            f"struct Four {{ {fields} }}\n"
+            f"fn four_at(i: u32) -> Four {{\n{body}    return Four({made});\n}}\n"
+        )
+    return tuple(buffers), text
 
 
 @lru_cache(maxsize=256)
@@ -141,11 +164,7 @@ class Computed(Elements):
         pairs = list(zip(operands, computation.sources, strict=True))
         self._arrays: list[DeviceArray] = [x for x, source in pairs if source.is_array]
         given = [(x, source.dtype) for x, source in pairs if not source.is_array]
-        packed = struct.pack(
-            f"<{''.join(scalars.format_of(dtype) for _, dtype in given)}",
-            *(number for x, dtype in given for number in scalars.maker(dtype)(x)),
-        )
-        self._scalars = struct.unpack(f"<{len(packed) // 4}I", packed)
+        self._scalars = pack_scalars([x for x, _ in given], [dtype for _, dtype in given])
         (dtype,) = computation.result_dtypes
         # Nobody looks at the memory of an array that is not there.
         anywhere = self._arrays[0].storage
@@ -163,16 +182,32 @@ class Computed(Elements):
         return (*self._scalars, *self._tail)
 
     def loads(self, fold: Fold, *, wide: bool, apart: bool) -> ComputedLoads:
-        modes = None
-        found = Grouping.of(self._context, self._arrays, self._shape, "graph") if wide else None
-        if found is not None:
-            modes, rank, _, self._tail = found
-        else:
-            strides = [x.layout.broadcast_to(self._shape).strides for x in self._arrays]
-            walk = Walk(self._shape, strides)
-            rank = walk.rank
-            starts = [windows.start for windows in self._windows]
-            self._tail = tuple(number & 0xFFFFFFFF for number in (*starts, *walk.packed()))
+        modes, rank, self._tail = way_of(self._context, self._arrays, self._shape, wide=wide)
         return ComputedLoads(
             fold, False, wide, apart, Pattern(1, 0), self._computation, modes, rank
         )
+
+
+def way_of(
+    context: DeviceContext, arrays: Sequence[DeviceArray], shape: tuple[int, ...], *, wide: bool
+) -> tuple[str | None, int, tuple[int, ...]]:
+    """How operands broadcast to a shape are read beside its elements: modes and rank, and the words that say where."""
+    found = Grouping.of(context, arrays, shape, "graph") if wide else None
+    if found is not None:
+        return found.modes, found.rank, found.tail
+    walk = Walk(shape, [x.layout.broadcast_to(shape).strides for x in arrays])
+    starts = [Windows.of(context, x, "graph").start for x in arrays]
+    return None, walk.rank, tuple(number & 0xFFFFFFFF for number in (*starts, *walk.packed()))
+
+
+def pack_scalars(operands: Sequence[Any], dtypes: Sequence[DType]) -> tuple[int, ...]:
+    """Python scalars as words of parameters."""
+    packed = struct.pack(
+        f"<{''.join(map(scalars.format_of, dtypes))}",
+        *(
+            number
+            for x, dtype in zip(operands, dtypes, strict=True)
+            for number in scalars.maker(dtype)(x)
+        ),
+    )
+    return struct.unpack(f"<{len(packed) // 4}I", packed)

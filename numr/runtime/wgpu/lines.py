@@ -6,13 +6,14 @@ or four that are neighbours in memory: four of a line, or one of each of four li
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from numr.layout.strides import merge_axes
 from numr.runtime.wgpu.texts import Walk
 
 if TYPE_CHECKING:
+    from numr.layout import Layout
     from numr.runtime.storage import DeviceArray
     from numr.runtime.wgpu.windows import Windows
 
@@ -86,8 +87,31 @@ class Lines:
         may_be_apart : bool
             Whether one invocation may give four results.
         """
-        shape, strides, start = array.shape, array.strides, windows.start
-        kept_axes = [axis for axis in range(array.ndim) if axis not in axes]
+        may_be_wide = windows.is_one and array.dtype.kind != "V"
+        return cls.of_layout(
+            replace(array.layout, offset=windows.start),
+            axes,
+            ordered=ordered,
+            may_be_wide=may_be_wide,
+            may_be_apart=may_be_apart,
+        )
+
+    @classmethod
+    def of_layout(
+        cls,
+        layout: Layout,
+        axes: tuple[int, ...],
+        *,
+        ordered: bool = False,
+        may_be_wide: bool = True,
+        may_be_apart: bool = True,
+    ) -> Lines:
+        """The lines of an array that lies so from the start of what is bound; see :meth:`of`.
+
+        ``may_be_wide`` says whether four elements may be loaded at once.
+        """
+        shape, strides, start = layout.shape, layout.strides, layout.offset
+        kept_axes = [axis for axis in range(layout.ndim) if axis not in axes]
         pairs = [(shape[axis], strides[axis]) for axis in axes]
         if not ordered:
             start += sum((n - 1) * step for n, step in pairs if step < 0)
@@ -103,7 +127,7 @@ class Lines:
         nearest_reduced = min((abs(step) for _, step in reduced if step), default=1 << 62)
         by_columns = nearest_kept < nearest_reduced
         wide = apart = False
-        if windows.is_one and array.dtype.kind != "V":
+        if may_be_wide:
             wide = fits(reduced, kept, start, may_end_anywhere=len(reduced) == 1)
             if not wide and may_be_apart:
                 wide = apart = fits(kept, reduced, start)

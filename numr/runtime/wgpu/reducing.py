@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from numr.layout import Layout
 from numr.runtime.wgpu import texts
+from numr.runtime.wgpu.epilogues import Epilogue
 from numr.runtime.wgpu.lines import Lines
 from numr.runtime.wgpu.loading import Elements
 from numr.runtime.wgpu.reducing_texts import Variant, text_of
@@ -32,6 +33,7 @@ __all__ = [
     "MOST_LOADS",
     "SHORT_PIECE",
     "SOFTWARE_GROUP",
+    "After",
     "Division",
     "partial",
     "reduce_elements",
@@ -55,6 +57,13 @@ _LONG_ALONE: Final = 32
 _WANTED: Final = 8
 #: Up to as many results, the values of one lie together.
 _FEW_RESULTS: Final = 32
+
+
+class After(NamedTuple):
+    """What becomes of results: an epilogue, and the words of its scalars."""
+
+    epilogue: Epilogue
+    words: tuple[int, ...]
 
 
 class Division(NamedTuple):
@@ -122,8 +131,12 @@ def reduce_elements(
     elements: Elements,
     axes: tuple[int, ...],
     out: DeviceArray,
+    after: After | None = None,
 ) -> None:
-    """What :func:`reduce_into` does, of elements that are in an array or computed as they are met."""
+    """What :func:`reduce_into` does, of elements that are in an array or computed as they are met.
+
+    Where ``after`` says what becomes of the results, that is written instead.
+    """
     context, array, seen = work.context, elements.array, elements.seen
     fits = out.nbytes <= context.max_binding
     lines = Lines.of(array, axes, seen, ordered=fold.position, may_be_apart=fits)
@@ -134,10 +147,11 @@ def reduce_elements(
         # One invocation writes a word, so it reduces all lines that have a result there.
         direct &= not division.together and lanes * lines.length <= MOST_LOADS
     if direct:
-        _run(work, fold, elements, lines, division, out)
+        _run(work, fold, elements, lines, division, out, after)
     else:
         values = partial(work, fold, elements, lines, division)
-        reduce_into(work, fold, values, (1,), out)
+        pieces = Elements.of(context, values, fold.kind.value)
+        reduce_elements(work, fold, pieces, (1,), out, after)
 
 
 def partial(
@@ -163,6 +177,7 @@ def _run(
     lines: Lines,
     division: Division,
     out: DeviceArray,
+    after: After | None = None,
 ) -> None:
     context = work.context
     target = Windows.of(context, out, fold.kind.value)
@@ -176,6 +191,7 @@ def _run(
         target.pattern,
         SOFTWARE_GROUP if context.is_cpu and not division.together else WORKGROUP,
         loads.at_once(software=context.is_cpu),
+        None if after is None else after.epilogue,
     )
     if division.together:
         total = -(-lines.outputs // (WORKGROUP // division.width)) * division.parts
@@ -192,5 +208,6 @@ def _run(
         *(out.strides if to_values else (1, 0)),
         *(lines.kept.packed() + lines.reduced.packed()),
         *elements.numbers,
+        *(() if after is None else after.words),
     )
     work.run(text, (*elements.bound, target), params.pack(*numbers), groups)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Final, NamedTuple
 
+from numr.dtypes import DType
 from numr.runtime.wgpu import texts, vectors, windows
+from numr.runtime.wgpu.epilogues import Epilogue
 from numr.runtime.wgpu.folding import VALUE
 from numr.runtime.wgpu.lines import WIDTH
 from numr.runtime.wgpu.loading import Loads
@@ -13,7 +15,7 @@ from numr.runtime.wgpu.pipelines import KernelText
 from numr.runtime.wgpu.texts import WORKGROUP, Parameters, Walk
 from numr.runtime.wgpu.windows import Pattern
 
-__all__ = ["Variant", "text_of"]
+__all__ = ["Variant", "gathered", "text_of"]
 
 
 class Variant(NamedTuple):
@@ -35,6 +37,8 @@ class Variant(NamedTuple):
         Invocations in a workgroup.
     unroll : int
         Loads that are under way at once.
+    epilogue : Epilogue or None
+        What becomes of results.
     """
 
     loads: Loads
@@ -44,6 +48,12 @@ class Variant(NamedTuple):
     target: Pattern
     group: int
     unroll: int
+    epilogue: Epilogue | None = None
+
+    @property
+    def result(self) -> DType:
+        """The dtype of what is written as results."""
+        return self.loads.fold.result if self.epilogue is None else self.epilogue.result
 
 
 _FIELDS: Final = (
@@ -57,12 +67,17 @@ def text_of(variant: Variant) -> tuple[KernelText, Parameters]:
     """The kernel of a variant."""
     loads, fold, (kept, reduced) = variant.loads, variant.loads.fold, variant.ranks
     walks = 2 * (kept + reduced)
-    params = Parameters(*_FIELDS, words=walks + loads.words)
     functions, types = fold.text
+    words = walks + loads.words
+    if variant.epilogue is not None:
+        functions, more = variant.epilogue.text(functions, fold.result, words)
+        types |= more
+        words += variant.epilogue.words
+    params = Parameters(*_FIELDS, words=words)
     buffers, reader = loads.source(walks)
-    result = VALUE if variant.to_values else texts.memory_type(fold.result)
+    result = VALUE if variant.to_values else texts.memory_type(variant.result)
     if loads.apart and not variant.to_values:
-        buffers += (vectors.target("target0", fold.result),)
+        buffers += (vectors.target("target0", variant.result),)
         writer = ""
     else:
         buffers += windows.buffers("target", "read_write", result, variant.target)
@@ -73,7 +88,7 @@ def text_of(variant: Variant) -> tuple[KernelText, Parameters]:
         f"{Walk.text(kept, 1, 'o')}    return params.start + at0;\n}}\n"
         "fn place(j: u32) -> u32 {\n"
         f"{Walk.text(reduced, 1, 'j', 2 * kept)}    return at0;\n}}\n"
-        f"{_gathered(loads, variant.unroll)}"
+        f"{gathered(loads, variant.unroll)}"
         f"{_together(variant) if variant.together else _alone(variant)}"
     )
     return KernelText(body, buffers, params.size), params
@@ -87,7 +102,7 @@ def _joined(values: list[str]) -> str:
     return values[0]
 
 
-def _gathered(loads: Loads, unroll: int) -> str:
+def gathered(loads: Loads, unroll: int) -> str:
     """The function that joins each ``step``-th load of a line, from ``first`` to before ``end``."""
     in_line = loads.wide and not loads.apart
     runs = range(loads.lines)
@@ -147,7 +162,7 @@ _PIECE: Final = (
 
 def _alone(variant: Variant) -> str:
     """Each invocation reduces a piece of a line, or the lines of all results in a word."""
-    result, apart = variant.loads.fold.result, variant.loads.apart
+    result, apart = variant.result, variant.loads.apart
     head = f"{texts.invocation(variant.group)}    if (i >= params.total) {{ return; }}\n"
     if not variant.to_values and not apart and texts.lanes(result) > 1:
         return (

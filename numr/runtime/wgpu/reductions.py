@@ -22,15 +22,15 @@ from numr.runtime.wgpu.programs import Programs, Recording
 from numr.runtime.wgpu.reducing import reduce_elements, reduce_into
 from numr.runtime.wgpu.scanning import scan_into
 
-__all__ = ["Reductions"]
+__all__ = ["MOST_COMPUTED", "SMALL", "Reductions"]
 
 #: What a reduction of no elements gives.
 _EMPTY: Final = {Reduction.SUM: 0, Reduction.PROD: 1, Reduction.ANY: 0, Reduction.ALL: 1}
 
 #: Elements that are computed and reduced by one kernel at most, so that all numbers fit into 32 bits.
-_MOST_COMPUTED: Final = 1 << 31
+MOST_COMPUTED: Final = 1 << 31
 #: Up to this many operations, elements are computed by the kernel that reduces them, which has the code many times.
-_SMALL: Final = 384
+SMALL: Final = 384
 
 
 class Reductions(Families):
@@ -38,7 +38,7 @@ class Reductions(Families):
 
     def __init__(self, device: Device) -> None:
         super().__init__(device)
-        self._programs = Programs(self.context)
+        self.programs = Programs(self.context)
 
     def reduce(
         self,
@@ -61,7 +61,7 @@ class Reductions(Families):
         dtype: DType,
     ) -> DeviceArray:
         fold = _fold_of(kind, computation.result_dtypes[0], dtype)
-        if not self._computes(computation, operands, shape, fold):
+        if not self.computes(computation, operands, shape, fold):
             return super().reduce_fused(computation, operands, shape, kind, axes, keepdims, dtype)
         arrays = [x for x, s in zip(operands, computation.sources, strict=True) if s.is_array]
         # By their text: numbers are equal to others, and to booleans.
@@ -76,9 +76,9 @@ class Reductions(Families):
             return (out,)
 
         key = (computation, shape, fold, axes, keepdims, *given)
-        return self._programs.run_on(key, arrays, reduced)[0]
+        return self.programs.run_on(key, arrays, reduced)[0]
 
-    def _computes(
+    def computes(
         self, computation: Computation, operands: Sequence[Any], shape: tuple[int, ...], fold: Fold
     ) -> bool:
         """Whether one kernel computes elements and reduces them."""
@@ -87,10 +87,10 @@ class Reductions(Families):
         buffers = context.limits["max-storage-buffers-per-shader-stage"]
         return (
             0 < len(arrays) < buffers
-            and 0 < math.prod(shape) <= _MOST_COMPUTED
+            and 0 < math.prod(shape) <= MOST_COMPUTED
             and math.prod(shape) * fold.source.itemsize <= context.max_binding
             and all(map(context.fits, arrays))
-            and code_of(computation, 0).size <= _SMALL
+            and code_of(computation, 0).size <= SMALL
         )
 
     def argreduce(
@@ -109,7 +109,7 @@ class Reductions(Families):
             scan_into(work, fold, array, axis, out)
             return (out,)
 
-        return self._programs.run((fold, axis), array, scanned)[0]
+        return self.programs.run((fold, axis), array, scanned)[0]
 
     def _fold(
         self, fold: Fold, array: DeviceArray, axes: tuple[int, ...], keepdims: bool
@@ -120,7 +120,7 @@ class Reductions(Families):
             return (out,)
 
         if array.size:
-            return self._programs.run((fold, axes, keepdims), array, reduced)[0]
+            return self.programs.run((fold, axes, keepdims), array, reduced)[0]
         shape = _shape(array.shape, axes, keepdims)
         if 0 in shape:
             return self.empty(shape, fold.result)

@@ -1,13 +1,15 @@
-"""Computations of rows for tests, and what carries them out one operation at a time."""
+"""Computations of rows for tests, and operands for them."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from numr import dtypes as dt
 from numr.ir import ops
 from numr.ir.ops import Reduction, Signature
-from numr.ir.rows import RowComputation, RowSource, RowStep
+from numr.ir.rows import RowComputation, RowSource, RowStep, kept_shape
 
 F32, BOOL = dt.float32, dt.bool_
 
@@ -96,3 +98,47 @@ def mean(dtype: Any = F32) -> RowComputation:
     both = Signature(dtype, dtype)
     steps = (RowStep(Reduction.SUM, both, (0,)), RowStep(ops.DIVIDE, both, (2, 1)))
     return RowComputation(_sources(dtype, False, None), steps, (3,))
+
+
+def distance(dtype: Any = F32) -> RowComputation:
+    """The sum of distances to the largest, and these."""
+    both = Signature(dtype, dtype)
+    steps = (
+        RowStep(Reduction.MAX, both, (0,)),
+        RowStep(ops.SUBTRACT, both, (1, 0)),
+        RowStep(Reduction.SUM, both, (2,)),
+    )
+    return RowComputation(_sources(dtype, False), steps, (2, 3))
+
+
+PROGRAMS = {
+    f.__name__: f for f in (softmax, layer_norm, variance, above_mean, norm, mean, distance)
+}
+
+
+def numbers(*shape: int, dtype: Any = F32, seed: int = 0) -> np.ndarray[Any, Any]:
+    """Random numbers."""
+    return np.random.default_rng(seed).normal(scale=3, size=shape).astype(dtype)
+
+
+def operands_of(
+    computation: RowComputation, shape: tuple[int, ...], axes: tuple[int, ...]
+) -> list[Any]:
+    """Arrays for elements, for the places of a row after the first, and for rows; the length of a row, and a number."""
+    scalars = iter([float(np.prod([shape[axis] for axis in axes])), 0.5])
+    made: list[Any] = []
+    for i, source in enumerate(computation.sources):
+        own = kept_shape(shape, axes) if source.per_row else shape
+        if not source.per_row and i > 0:
+            own = tuple(n if axis in axes else 1 for axis, n in enumerate(shape))
+        made.append(numbers(*own, dtype=source.dtype, seed=i) if source.is_array else next(scalars))
+    return made
+
+
+def shapes_of(
+    computation: RowComputation, shape: tuple[int, ...], axes: tuple[int, ...]
+) -> list[tuple[int, ...]]:
+    """The shapes of the results."""
+    return [
+        kept_shape(shape, axes) if computation.per_row[v] else shape for v in computation.results
+    ]
