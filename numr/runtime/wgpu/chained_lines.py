@@ -15,7 +15,7 @@ from numr.runtime.wgpu import boards, texts, vectors, windows
 from numr.runtime.wgpu.folding import VALUE
 from numr.runtime.wgpu.pipelines import KernelText
 from numr.runtime.wgpu.scanning_texts import LAST, Variant, tile, tile_memory, tile_stores
-from numr.runtime.wgpu.texts import WORKGROUP, Parameters, Walk
+from numr.runtime.wgpu.texts import Parameters, Walk
 
 if TYPE_CHECKING:
     from numr.runtime.wgpu.folding import Fold
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 __all__ = ["chain_lines", "lines_may_be_chained"]
 
-#: Tiles in a region: an invocation fetches one, and the last what is before the region.
-REGION: Final = WORKGROUP
+#: Invocations in a workgroup; as many tiles are in a region: an invocation fetches one, and the last what is before.
+GROUP: Final = 512
 #: Loads of an invocation, and bytes of a workgroup's memory for the values of a tile.
-_UNITS: Final = 8
-_TILE_BYTES: Final = 10 << 10
+UNITS: Final = 8
+_TILE_BYTES: Final = 16 << 10
 #: Bytes of a value at most: of wider ones a workgroup's memory holds too few.
 _VALUE_BYTES: Final = 8
 
@@ -54,16 +54,16 @@ def chain_lines(
 ) -> None:
     """Scan lines in one pass."""
     context = work.context
-    units = min(_UNITS, _TILE_BYTES // (fold.stored.itemsize * WORKGROUP))
-    variant = Variant(loads, True, scan.kept.rank, target.pattern, None, WORKGROUP, units)
-    tiles = -(-scan.length // (units * WORKGROUP))
-    regions = -(-tiles // REGION)
+    units = min(UNITS, _TILE_BYTES // (fold.stored.itemsize * GROUP))
+    variant = Variant(loads, True, scan.kept.rank, target.pattern, None, GROUP, units)
+    tiles = -(-scan.length // (units * GROUP))
+    regions = -(-tiles // GROUP)
     words = boards.words_of(fold) * tiles + boards.run_words_of(fold) * regions
     board = boards.board_of(work, scan.outputs * words)
     text, params = text_of(variant)
     total = scan.outputs * tiles
     numbers = (
-        *(total, scan.start, scan.outputs, scan.length, tiles, regions, WORKGROUP),
+        *(total, scan.start, scan.outputs, scan.length, tiles, regions, GROUP),
         *(*scan.steps, *scan.kept.packed()),
     )
     grid, _ = context.grid(total, 1)
@@ -84,20 +84,16 @@ def text_of(variant: Variant) -> tuple[KernelText, Parameters]:
         type = VALUE if loads.of_values else texts.memory_type(fold.result)
         buffers += windows.buffers("target", "read_write", type, variant.target)
         writer = windows.writer("target", type, variant.target)
+    post = f"if (t == {variant.group - 1}u) {{ post_value(1u + number, params.total, {LAST}); }}"
     body = (
         f"{params.text}{texts.prelude(types)}{written}{reader}{writer}{boards.functions(fold)}"
-        f"{tile_memory(variant.units)}{_MEMORY}"
-        f"@compute @workgroup_size({WORKGROUP})\n"
+        f"{tile_memory(variant)}var<workgroup> posted: array<Value, {variant.group}>;\n"
+        "var<workgroup> regions_before: Run;\n"
+        f"@compute @workgroup_size({variant.group})\n"
         "fn main(@builtin(local_invocation_index) t: u32) {\n"
-        f"{boards.HEAD}{_place(variant)}{tile(variant, _POST)}{_before(variant)}{tile_stores(variant)}}}\n"
+        f"{boards.HEAD}{_place(variant)}{tile(variant, post)}{_before(variant)}{tile_stores(variant)}}}\n"
     )
     return KernelText(body, (*buffers, boards.BOARD), params.size), params
-
-
-_MEMORY: Final = (
-    f"var<workgroup> posted: array<Value, {REGION}>;\nvar<workgroup> regions_before: Run;\n"
-)
-_POST: Final = f"if (t == {WORKGROUP - 1}u) {{ post_value(1u + number, params.total, {LAST}); }}"
 
 
 def _place(variant: Variant) -> str:
@@ -108,7 +104,7 @@ def _place(variant: Variant) -> str:
         "    let place = number - o * params.tiles;\n"
         f"{Walk.text(variant.rank, 2, 'o')}"
         "    let base = params.start + at0;\n    let to = at1;\n"
-        f"    let tile = place * {variant.units * WORKGROUP}u;\n"
+        f"    let tile = place * {variant.units * variant.group}u;\n"
         "    let end = params.length;\n"
     )
 
@@ -116,10 +112,10 @@ def _place(variant: Variant) -> str:
 def _before(variant: Variant) -> str:
     """Statements that find what is before the tile: ``carry`` where it is ``known``."""
     words = boards.words_of(variant.loads.fold)
-    last = REGION - 1
+    region, last = variant.group, variant.group - 1
     return f"""\
-    let region = place / {REGION}u;
-    let count = place % {REGION}u;
+    let region = place / {region}u;
+    let count = place % {region}u;
     let regions = params.outputs * params.regions;
     let region_place = 1u + {words}u * params.total + o * params.regions + region;
     if (t < count) {{ posted[t] = value_at(1u + number - count + t, params.total); }}
@@ -138,7 +134,7 @@ def _before(variant: Variant) -> str:
     var carry: Run;
     if (known) {{ carry = regions_before; }}
     if (t == 0u && count == {last}u && region + 1u < params.regions) {{
-        let x = join(posted[0], held[at({variant.units * WORKGROUP - 1}u)]);
+        let x = join(posted[0], held[at({variant.units * variant.group - 1}u)]);
         var next = begun(x);
         if (known) {{ next = grown(carry, x); }}
         post_run(region_place + 1u, regions, next);

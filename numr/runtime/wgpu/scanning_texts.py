@@ -10,7 +10,7 @@ from numr.runtime.wgpu.folding import VALUE
 from numr.runtime.wgpu.lines import WIDTH
 from numr.runtime.wgpu.loading import Loads
 from numr.runtime.wgpu.pipelines import KernelText
-from numr.runtime.wgpu.texts import WORKGROUP, Parameters, Walk
+from numr.runtime.wgpu.texts import Parameters, Walk
 from numr.runtime.wgpu.windows import Pattern
 
 __all__ = ["LAST", "Variant", "text_of", "tile", "tile_memory", "tile_stores"]
@@ -97,12 +97,12 @@ def text_of(variant: Variant) -> tuple[KernelText, Parameters]:
     return KernelText(body, buffers, params.size), params
 
 
-def _ends(variant: Variant) -> str:
-    """Where a piece starts and ends, and where its line does."""
+def _ends(variant: Variant, place: str = "o") -> str:
+    """Where a piece starts and ends, and where its line does, whose number is ``place``."""
     # The last pieces come first: they have just been read, and may be in the cache.
     last_first = "    s = params.parts - 1u - s;\n" if variant.carried else ""
     return (
-        f"{last_first}{Walk.text(variant.rank, 2, 'o')}"
+        f"{last_first}{Walk.text(variant.rank, 2, place)}"
         "    let base = params.start + at0;\n    let to = at1;\n"
         "    let first = s * params.piece;\n"
         "    let end = first + min(params.piece, params.length - first);\n"
@@ -156,11 +156,11 @@ def _alone(variant: Variant) -> str:
     )
 
 
-def tile_memory(units: int) -> str:
+def tile_memory(variant: Variant) -> str:
     """Declarations of what :func:`tile` uses; its places avoid that invocations meet in a bank of the memory."""
     return (
-        f"var<workgroup> held: array<Value, {units * WORKGROUP * 33 // 32}>;\n"
-        f"var<workgroup> ends: array<Value, {2 * WORKGROUP}>;\n"
+        f"var<workgroup> held: array<Value, {variant.units * variant.group * 33 // 32}>;\n"
+        f"var<workgroup> ends: array<Value, {2 * variant.group}>;\n"
         "fn at(i: u32) -> u32 { return i + (i >> 5u); }\n"
     )
 
@@ -180,25 +180,26 @@ def tile(variant: Variant, post: str = "") -> str:
         A statement to do as soon as the last invocation knows what the tile joins to, as :data:`LAST`.
     """
     units, count = variant.units, WIDTH if variant.loads.wide else 1
-    text = ""
+    # All loads are under way before the first is used. Beyond the end the last one is loaded again, and not stored.
+    lines, values = [], []
     for u in range(units):
-        loads, values = variant.load(f"e{u}", f"j{u}")
-        sums = [f"y{u}_{k}" for k in range(count)]
-        lines = [
-            f"let j{u} = tile + {u}u * params.width + lane;",
-            f"let inside{u} = o < params.outputs && j{u} < end;",
-            *(f"var {name}: Value;" for name in sums),
-            f"if (inside{u}) {{",
-            *(f"    {line}" for line in loads),
-            f"    {sums[0]} = {values[0]};",
-            *(
-                f"    {b} = join({a}, {value});"
-                for a, b, value in zip(sums, sums[1:], values[1:], strict=False)
-            ),
-            "}",
-            f"held[at(part + {u}u * params.width + lane)] = {sums[-1]};",
+        loads, found = variant.load(f"e{u}", f"j{u}")
+        values.append(found)
+        lines += [
+            f"let i{u} = tile + {u}u * params.width + lane;",
+            f"let inside{u} = o < params.outputs && i{u} < end;",
+            f"let j{u} = min(i{u}, end - 1u);",
+            *loads,
         ]
-        text += _block(lines)
+    for u, found in enumerate(values):
+        sums = [f"y{u}_{k}" for k in range(count)]
+        lines.append(f"var {sums[0]} = {found[0]};")
+        lines += [
+            f"var {b} = join({a}, {value});"
+            for a, b, value in zip(sums, sums[1:], found[1:], strict=False)
+        ]
+        lines.append(f"held[at(part + {u}u * params.width + lane)] = {sums[-1]};")
+    text = _block(lines)
     own = [f"held[at(part + {units}u * lane + {u}u)]" for u in range(units)]
     lines = ["workgroupBarrier();", f"var x0 = {own[0]};"]
     lines += [f"var x{u} = join(x{u - 1}, {own[u]});" for u in range(1, units)]
@@ -209,7 +210,7 @@ def tile(variant: Variant, post: str = "") -> str:
         "for (var width = 1u; width < params.width; width <<= 1u) {",
         "    var x = ends[old + t];",
         "    if (lane >= width) { x = join(ends[old + t - width], x); }",
-        f"    old = {WORKGROUP}u - old;",
+        f"    old = {variant.group}u - old;",
         "    ends[old + t] = x;",
         "    workgroupBarrier();",
         "}",
@@ -262,15 +263,15 @@ def _together(variant: Variant) -> str:
             "        carry = before(o, s);\n        known = true;\n    }\n"
         )
     return (
-        f"{tile_memory(units)}@compute @workgroup_size({WORKGROUP})\n"
+        f"{tile_memory(variant)}@compute @workgroup_size({variant.group})\n"
         "fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) t: u32) {\n"
         "    let group = id.x + id.y * params.row;\n"
         "    let lane = t % params.width;\n"
         f"    let part = (t - lane) * {units}u;\n"
         "    let block = group / params.parts;\n"
         "    var s = group - block * params.parts;\n"
-        f"    let o = block * ({WORKGROUP}u / params.width) + t / params.width;\n"
-        f"{_ends(variant)}"
+        f"    let o = block * ({variant.group}u / params.width) + t / params.width;\n"
+        f"{_ends(variant, 'min(o, params.outputs - 1u)')}"
         f"    var carry: Run;\n    var known = false;\n{carried}"
         f"    for (var tile = first; tile < end; tile += {units}u * params.width) {{\n"
         f"{tile(variant)}{tile_stores(variant)}"
