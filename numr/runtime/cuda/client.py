@@ -18,7 +18,7 @@ from numr.runtime.cuda import driver, exchange, formulas, texts
 from numr.runtime.cuda.context import DeviceContext
 from numr.runtime.cuda.copies import mover
 from numr.runtime.cuda.elementwise import Elementwise, of_operation
-from numr.runtime.cuda.folding import EMPTY, Fold
+from numr.runtime.cuda.folding import Fold
 from numr.runtime.cuda.fused import Fusion
 from numr.runtime.cuda.graphs import Graphs
 from numr.runtime.cuda.indexing import gather_across, gather_into, prefers_across, scatter_from
@@ -31,6 +31,7 @@ from numr.runtime.cuda.scans import scan_into
 from numr.runtime.cuda.searching import search_into
 from numr.runtime.cuda.selecting import Selection
 from numr.runtime.device import Device
+from numr.runtime.folds import EMPTY
 from numr.runtime.integer_comparisons import comparing
 from numr.runtime.storage import Storage
 

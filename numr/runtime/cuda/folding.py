@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
-from numr import dtypes as dt
 from numr.codegen import cuda
 from numr.codegen import expr as ex
 from numr.codegen.elementwise import Operand, expression, operand
@@ -20,28 +17,12 @@ from numr.ir.fused import Computation
 from numr.ir.ops import Reduction
 from numr.runtime.cuda import texts
 from numr.runtime.cuda.texts import BLOCK
+from numr.runtime.folds import JOINS, BaseFold
 
 if TYPE_CHECKING:
     from numr.runtime.cuda.compiler import Kernel
 
-__all__ = ["BLOCK_JOIN", "EMPTY", "GROUP_JOIN", "Epilogue", "Fold", "lines_join"]
-
-#: What a reduction of no elements gives.
-EMPTY: Final = {
-    Reduction.SUM: 0,
-    Reduction.PROD: 1,
-    Reduction.ANY: 0,
-    Reduction.ALL: 1,
-}
-
-_JOINS: Final = {
-    Reduction.SUM: ops.ADD,
-    Reduction.PROD: ops.MULTIPLY,
-    Reduction.MAX: ops.MAXIMUM,
-    Reduction.MIN: ops.MINIMUM,
-    Reduction.ANY: ops.LOGICAL_OR,
-    Reduction.ALL: ops.LOGICAL_AND,
-}
+__all__ = ["BLOCK_JOIN", "GROUP_JOIN", "Epilogue", "Fold", "lines_join"]
 
 #: Joins what neighbouring threads of a warp hold, of which the first ``valid`` have something.
 GROUP_JOIN: Final = """\
@@ -121,19 +102,13 @@ class Epilogue:
 
 
 @dataclass(frozen=True)
-class Fold:
+class Fold(BaseFold):
     """A reduction of elements of one dtype.
 
     Parameters
     ----------
-    kind : Reduction
-        How values are joined.
-    source : dtype
-        Of the elements.
-    result : dtype
-        Of the result; for positions that of indices.
-    position : bool
-        Whether the position of the maximum or minimum is wanted instead of its value.
+    kind, source, result, position
+        As of :class:`numr.runtime.folds.BaseFold`.
     epilogue : Epilogue, optional
         What is computed of the result.
 
@@ -143,29 +118,15 @@ class Fold:
         Those of this fold that were needed so far, on one device.
     """
 
-    kind: Reduction
-    source: DType
-    result: DType
-    position: bool = False
     epilogue: Epilogue | None = None
     kernels: dict[tuple[object, ...], Kernel] = field(
         default_factory=dict, compare=False, repr=False
     )
 
     @property
-    def dtype(self) -> DType:
-        """What is computed in."""
-        if self.position:
-            return self.source
-        if self.kind in (Reduction.ANY, Reduction.ALL):
-            return dt.bool_
-        # Sums of float16 are rounded once, at their end.
-        return np.dtype(np.float32) if self.result == dt.float16 else self.result
-
-    @property
     def held(self) -> int:
         """Bytes of an accumulator, at most."""
-        return 16 if self.position else max(self.dtype.itemsize, 4)
+        return 16 if self.position else max(self.compute.itemsize, 4)
 
     @property
     def stored(self) -> DType:
@@ -174,7 +135,7 @@ class Fold:
 
     def _values(self) -> dict[str, str]:
         """The fields of an accumulator that hold a value, with their types."""
-        variable = operand("x", self.dtype)
+        variable = operand("x", self.compute)
         parts = [variable] if isinstance(variable, Expr) else list(variable)
         return {f"v{i}": cuda.type_name(part.type) for i, part in enumerate(parts)}
 
@@ -210,7 +171,7 @@ class Fold:
 
     def _taker(self) -> str:
         source = self.source
-        taken = texts.taken(operand("e", source), source, self.dtype)
+        taken = texts.taken(operand("e", source), source, self.compute)
         code = cuda.code([taken] if isinstance(taken, Expr) else list(taken))
         loads = "".join(f"    {line}\n" for line in texts.load("e", source, "element"))
         assign = "".join(f"    acc.v{i} = {text};\n" for i, text in enumerate(code.results))
@@ -225,18 +186,18 @@ class Fold:
         """The body of a function that joins ``a`` and ``b``; ``earlier`` says whether ``b`` comes before ``a``."""
         names: dict[str, str] = {}
         for side in "ab":
-            variable = operand(side, self.dtype)
+            variable = operand(side, self.compute)
             parts = [variable] if isinstance(variable, Expr) else list(variable)
             names |= {
                 str(part.value): f"{side}.{name}" for part, name in zip(parts, values, strict=True)
             }
-        a, b = operand("a", self.dtype), operand("b", self.dtype)
+        a, b = operand("a", self.compute), operand("b", self.compute)
         if self.position:
             code = cuda.code(
-                [_precedes(self.kind, self.dtype, a, b)], {**names, "earlier": earlier}
+                [_precedes(self.kind, self.compute, a, b)], {**names, "earlier": earlier}
             )
             return f"{code.statements}    return {code.results[0]} ? b : a;\n"
-        joined = expression(_JOINS[self.kind], self.dtype, a, b)
+        joined = expression(JOINS[self.kind], self.compute, a, b)
         code = cuda.code([joined] if isinstance(joined, Expr) else list(joined), names)
         assign = "".join(
             f"    acc.{name} = {text};\n" for name, text in zip(values, code.results, strict=True)
@@ -257,10 +218,10 @@ class Fold:
     def _finished(self, target: str, acc: str, indent: str) -> str:
         if self.position:
             return f"{indent}{target} = {acc}.at;\n"
-        variable = operand("r", self.dtype)
+        variable = operand("r", self.compute)
         parts = [variable] if isinstance(variable, Expr) else list(variable)
         names = {str(part.value): f"{acc}.v{i}" for i, part in enumerate(parts)}
-        value: Operand = texts.taken(variable, self.dtype, self.result)
+        value: Operand = texts.taken(variable, self.compute, self.result)
         code = cuda.code([value] if isinstance(value, Expr) else list(value), names, indent, "r")
         return code.statements + indent + texts.store(target, self.result, code.results) + "\n"
 

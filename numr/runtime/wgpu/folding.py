@@ -22,64 +22,36 @@ from numr.codegen.elementwise import Complex, Operand, expression, operand, scal
 from numr.codegen.expr import F16, F32, U32, Expr, Scalar
 from numr.codegen.libm.formats import format_of, is_nan, two_sum
 from numr.dtypes import DType
-from numr.ir import ops
 from numr.ir.ops import Reduction
+from numr.runtime.folds import JOINS, LOGICAL, BaseFold
 from numr.runtime.wgpu import texts
 
 __all__ = ["VALUE", "Fold", "fold_of"]
 
 _ORDERED: Final = (Reduction.MAX, Reduction.MIN)
-_LOGICAL: Final = (Reduction.ANY, Reduction.ALL)
-_JOINS: Final = {
-    Reduction.SUM: ops.ADD,
-    Reduction.PROD: ops.MULTIPLY,
-    Reduction.MAX: ops.MAXIMUM,
-    Reduction.MIN: ops.MINIMUM,
-}
-
 #: The WGSL type of values in memory.
 VALUE: Final = "Value"
 
 
 @dataclass(frozen=True)
-class Fold:
-    """A reduction of elements of one dtype.
-
-    Parameters
-    ----------
-    kind : Reduction
-        How values are joined.
-    source : dtype
-        Of the elements.
-    result : dtype
-        Of the result; for positions that of indices.
-    position : bool
-        Whether the position of the maximum or minimum is wanted instead of its value.
-    """
-
-    kind: Reduction
-    source: DType
-    result: DType
-    position: bool = False
+class Fold(BaseFold):
+    """A reduction of elements of one dtype, as WGSL; see :class:`numr.runtime.folds.BaseFold`."""
 
     @property
     def compute(self) -> DType:
-        """The dtype that elements are converted to."""
-        if self.position or self.kind in _LOGICAL:
-            return self.source
-        # Sums of float16 are rounded once, at their end.
-        return np.dtype(np.float32) if self.result == dt.float16 else self.result
+        # Whether an element is true is told by its bits.
+        return self.source if self.kind in LOGICAL else super().compute
 
     @cached_property
     def types(self) -> tuple[Scalar, ...]:
         """The types of a value's parts."""
-        if self.kind in _LOGICAL:
+        if self.kind in LOGICAL:
             return (U32,)
         scalar = scalar_of(self.compute)
         if self.kind not in _ORDERED:
             return (scalar, scalar) if self.compute.kind == "c" else (scalar,)
         # Of complex numbers there is neither: the table says so.
-        expression(_JOINS[self.kind], self.compute, *(operand(x, self.compute) for x in "ab"))
+        expression(JOINS[self.kind], self.compute, *(operand(x, self.compute) for x in "ab"))
         if scalar.kind == "f":
             scalar = format_of(ex.var("x", F32 if scalar is F16 else scalar)).signed
         elif scalar.kind == "b":
@@ -169,7 +141,7 @@ class Fold:
 
     def _value(self) -> list[Expr]:
         element = operand("e", self.source)
-        if self.kind in _LOGICAL:
+        if self.kind in LOGICAL:
             return [ex.cast(_is_true(element), U32)]
         value = taken(element, self.source, self.compute)
         if self.kind not in _ORDERED:
@@ -184,7 +156,7 @@ class Fold:
         if self.kind is Reduction.ALL:
             return [a[0] & b[0]]
         if self.kind not in _ORDERED:
-            joined = expression(_JOINS[self.kind], self.compute, self._operand(a), self._operand(b))
+            joined = expression(JOINS[self.kind], self.compute, self._operand(a), self._operand(b))
             return [joined] if isinstance(joined, Expr) else list(joined)
         wins = a[0] < b[0] if self.kind is Reduction.MAX else b[0] < a[0]
         if self.position:
@@ -194,7 +166,7 @@ class Fold:
     def _finished(self, values: list[Expr]) -> Operand:
         if self.position:
             return taken(values[1], dt.uint32, self.result)
-        if self.kind in _LOGICAL:
+        if self.kind in LOGICAL:
             return taken(values[0], dt.uint32, self.result)
         if self.kind in _ORDERED:
             return taken(self._unkeyed(values[0]), self.compute, self.result)

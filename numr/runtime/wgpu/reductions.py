@@ -14,6 +14,7 @@ from numr.errors import ShapeError
 from numr.ir.fused import Computation
 from numr.ir.ops import Reduction
 from numr.runtime.device import Device
+from numr.runtime.folds import EMPTY
 from numr.runtime.storage import DeviceArray
 from numr.runtime.wgpu.computed import Computed, code_of
 from numr.runtime.wgpu.families import Families
@@ -23,9 +24,6 @@ from numr.runtime.wgpu.reducing import reduce_elements, reduce_into
 from numr.runtime.wgpu.scanning import scan_into
 
 __all__ = ["MOST_COMPUTED", "SMALL", "Reductions"]
-
-#: What a reduction of no elements gives.
-_EMPTY: Final = {Reduction.SUM: 0, Reduction.PROD: 1, Reduction.ANY: 0, Reduction.ALL: 1}
 
 #: Elements that are computed and reduced by one kernel at most, so that all numbers fit into 32 bits.
 MOST_COMPUTED: Final = 1 << 31
@@ -124,12 +122,12 @@ class Reductions(Families):
         shape = _shape(array.shape, axes, keepdims)
         if 0 in shape:
             return self.empty(shape, fold.result)
-        if fold.position or fold.kind not in _EMPTY:
+        if fold.position or fold.kind not in EMPTY:
             raise ShapeError(
                 f"{fold.kind.value}: an array of shape {array.shape} has no elements along the axes "
                 f"{axes}; at least one is needed."
             )
-        return self.from_host(np.full(shape, _EMPTY[fold.kind], fold.result), copy=True)
+        return self.from_host(np.full(shape, EMPTY[fold.kind], fold.result), copy=True)
 
 
 def _fold_of(kind: Reduction, source: DType, dtype: DType) -> Fold:
