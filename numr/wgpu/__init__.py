@@ -9,7 +9,7 @@ from numr.array_api.creation_functions import CreationFunctions
 from numr.array_api.extras.spacing import SpacingFunctions
 from numr.array_api.inspection import Inspection
 from numr.runtime.wgpu import WgpuRuntime
-from numr.wgpu import fft, linalg
+from numr.wgpu import fft, linalg, special
 
 _creation = CreationFunctions(WgpuRuntime)
 
