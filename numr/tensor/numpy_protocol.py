@@ -118,6 +118,11 @@ SHARED: Final = frozenset(
     ]
 )
 
+#: Functions that look at shapes and dtypes alone.
+DESCRIPTIONS: Final = frozenset(
+    ["can_cast", "common_type", "iscomplexobj", "isrealobj", "ndim", "result_type", "shape", "size"]
+)
+
 
 def array_ufunc(
     client: RuntimeClient[Any], ufunc: Any, method: str, inputs: Any, kwargs: Any
@@ -146,6 +151,8 @@ def array_ufunc(
 def array_function(client: RuntimeClient[Any], func: Any, args: Any, kwargs: Any) -> Any:
     """``__array_function__`` of the tensors of a client."""
     name = func.__name__
+    if name in DESCRIPTIONS and func.__module__ == "numpy":
+        return func(*_described(args), **_described(kwargs))
     if func is np.where and not kwargs:
         name, args = _numpy_where(args)
     if name in SHARED and func.__module__ == "numpy":
@@ -233,6 +240,15 @@ def _unwrapped(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _unwrapped(member) for key, member in value.items()}
     return value.to_numpy() if _is_tensor(value) else value
+
+
+def _described(value: Any) -> Any:
+    """Tensors, in containers too, as host arrays of their shapes and dtypes, which have one element in memory."""
+    if isinstance(value, list | tuple):
+        return _rebuilt(value, [_described(member) for member in value])
+    if isinstance(value, dict):
+        return {key: _described(member) for key, member in value.items()}
+    return np.broadcast_to(np.zeros((), value.dtype), value.shape) if _is_tensor(value) else value
 
 
 def _wrapped(client: RuntimeClient[Any], value: Any) -> Any:

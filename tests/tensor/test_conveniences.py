@@ -105,6 +105,20 @@ def test_where_of_numpy_takes_any_condition(xp: ModuleType) -> None:
     assert [i.tolist() for i in np.where(x)] == [i.tolist() for i in np.where(condition)]
 
 
+def test_functions_of_numpy_that_describe_a_tensor_read_nothing(xp: ModuleType) -> None:
+    x = xp.zeros((2, 3), dtype=xp.complex64)
+    y = xp.zeros((), dtype=xp.float32)
+    assert np.ndim(x) == 2
+    assert np.shape(x) == (2, 3)
+    assert np.size(x) == 6
+    assert np.size(x, 1) == 3
+    assert np.iscomplexobj(x)
+    assert np.isrealobj(y)
+    assert np.result_type(x, y, np.float32) == np.complex64
+    assert np.can_cast(y.dtype, x.dtype)
+    assert np.common_type(y, x) is np.complex64
+
+
 @pytest.mark.parametrize("endpoint", [True, False])
 @pytest.mark.parametrize("base", [10.0, 2])
 def test_logspace(xp: ModuleType, base: float, endpoint: bool) -> None:
