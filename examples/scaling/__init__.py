@@ -1,0 +1,1 @@
+"""Jobs that do not fit into memory; docs/scaling.md explains them."""
