@@ -6,7 +6,7 @@ tasks in processes, threads, on a cluster of dask or on one of ray. In each task
 covariance, which is small, are the patterns; that they are those that the field was made of is checked at the end.
 
     python -m examples.scaling.patterns
-    python -m examples.scaling.patterns --executor threads --times 20000 --allowed-mem 40MB
+    python -m examples.scaling.patterns --executor threads --times 20000 --latitudes 20 --allowed-mem 50MB
     python -m examples.scaling.patterns --namespace numr.cuda --workers 2
 
 It needs cubed, and for clusters dask or ray: ``pip install "cubed[diagnostics]" distributed``.
@@ -36,6 +36,8 @@ Array = Any
 STRENGTHS = (3.0, 2.5, 2.0, 1.5)
 #: A task of standardisation and product holds several blocks at a time; this many fit into what is allowed.
 BLOCKS_IN_MEMORY = 12
+#: A task that adds up products of blocks, with a row and a column for each point, holds this many.
+PRODUCTS_IN_MEMORY = 8
 
 
 class Grid(NamedTuple):
@@ -113,11 +115,12 @@ def stored_field(grid: Grid, store: Path, spec: cubed.Spec, **run: Any) -> None:
 def block_rows(grid: Grid, spec: cubed.Spec) -> int:
     """How many times are in a block, for the memory that a task may use."""
     data = spec.allowed_mem - spec.reserved_mem
+    products = PRODUCTS_IN_MEMORY * 4 * grid.points**2
     rows = data // (BLOCKS_IN_MEMORY * 4 * grid.points)
-    if rows < 1:
+    if rows < 1 or products > data:
         raise ValueError(
-            f"block_rows: {data} bytes are allowed, and one time of {grid.points} points needs "
-            f"{4 * grid.points} in each of {BLOCKS_IN_MEMORY} blocks. Allow more, or take a coarser grid."
+            f"block_rows: {data} bytes are allowed for the data of a task. The covariance of {grid.points} points "
+            f"takes {products}, and one time {BLOCKS_IN_MEMORY * 4 * grid.points}. Allow more, or take a coarser grid."
         )
     return min(int(rows), grid.times)
 

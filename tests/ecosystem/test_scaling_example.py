@@ -57,7 +57,7 @@ def test_blocks_fit_into_what_is_allowed(spec) -> None:
     rows = patterns.block_rows(GRID, spec)
     assert rows * GRID.points * 4 * patterns.BLOCKS_IN_MEMORY <= spec.allowed_mem
     with pytest.raises(ValueError, match="Allow more, or take a coarser grid"):
-        patterns.block_rows(patterns.Grid(10, 300, 300), spec)
+        patterns.block_rows(patterns.Grid(10, 20, 20), spec)
 
 
 def test_leading_eigenvectors_by_any_library() -> None:
