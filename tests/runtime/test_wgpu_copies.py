@@ -11,8 +11,8 @@ import numr
 from numr.errors import BackendLimitation
 from numr.runtime import Storage
 from numr.runtime.wgpu import copies
-from numr.runtime.wgpu.native import PublicApi
 from numr.runtime.wgpu.staging import Staging
+from numr.runtime.wgpu.submitting import PublicApi
 from tests.runtime.wgpu_support import require_adapter, variant
 
 require_adapter()

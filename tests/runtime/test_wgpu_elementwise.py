@@ -15,7 +15,7 @@ from numr.ir import ops
 from numr.layout import Layout
 from numr.runtime.wgpu import WgpuRuntime
 from numr.runtime.wgpu.elementwise import Elementwise
-from numr.runtime.wgpu.native import PublicApi
+from numr.runtime.wgpu.submitting import PublicApi
 from tests.runtime.wgpu_support import require_adapter, variant
 
 pytestmark = pytest.mark.wgpu

@@ -11,8 +11,9 @@ import pytest
 from numr.errors import BackendLimitation, DeviceLostError, InvalidHandle, OutOfMemoryError
 from numr.runtime import Storage
 from numr.runtime.wgpu import BufferTooLarge
+from numr.runtime.wgpu.losses import is_memory_error
 from numr.runtime.wgpu.memory import RECLAIM_BYTES
-from numr.runtime.wgpu.native import PublicApi, is_memory_error
+from numr.runtime.wgpu.submitting import PublicApi
 from tests.runtime.wgpu_support import add, require_adapter, variant, words
 
 require_adapter()

@@ -10,9 +10,11 @@ import pytest
 
 from numr.errors import BackendLimitation
 from numr.runtime import Storage
-from numr.runtime.wgpu.native import NativeApi, PublicApi
+from numr.runtime.wgpu.checking import grid
+from numr.runtime.wgpu.native import NativeApi
 from numr.runtime.wgpu.pipelines import KernelText, StorageBuffer
-from numr.runtime.wgpu.queue import BATCH_RECORDS, IN_FLIGHT, grid
+from numr.runtime.wgpu.queue import BATCH_RECORDS, IN_FLIGHT
+from numr.runtime.wgpu.submitting import PublicApi
 from tests.runtime.wgpu_support import ADD, add, require_adapter, variant, words
 
 require_adapter()

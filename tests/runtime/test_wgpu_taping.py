@@ -16,7 +16,7 @@ from numr.layout import Layout
 from numr.runtime.graphs.prepared import Replay
 from numr.runtime.graphs.recording import recording
 from numr.runtime.graphs.replay import ReplayGraph, optimized
-from numr.runtime.wgpu.native import PublicApi
+from numr.runtime.wgpu.submitting import PublicApi
 from numr.runtime.wgpu.taping import Pool
 from tests.runtime.wgpu_support import require_adapter, variant
 

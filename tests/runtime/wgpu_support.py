@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from numr.runtime.wgpu import WgpuAllocator, WgpuClient, WgpuDevice, WgpuRuntime, devices, native
+from numr.runtime.wgpu.checking import grid
 from numr.runtime.wgpu.opened import OpenDevice
 from numr.runtime.wgpu.pipelines import KernelText, StorageBuffer
-from numr.runtime.wgpu.queue import grid
 
 #: Adds ``params.value`` to each word.
 ADD = KernelText(

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from numr.errors import BackendLimitation
 from numr.layout import Layout
+from numr.runtime.wgpu.checking import grid
 from numr.runtime.wgpu.copy_kernels import Piece, copy_neighbours, turn
 from numr.runtime.wgpu.pipelines import KernelText, StorageBuffer
-from numr.runtime.wgpu.queue import grid
 
 if TYPE_CHECKING:
     from numr.runtime.wgpu.opened import OpenDevice

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from numr.layout import Layout
 from numr.runtime.wgpu import texts
+from numr.runtime.wgpu.checking import grid
 from numr.runtime.wgpu.pipelines import KernelText, StorageBuffer
-from numr.runtime.wgpu.queue import grid
 from numr.runtime.wgpu.texts import Parameters, Walk
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from numr.runtime.wgpu.texts import Parameters, Walk, invocation, moved_type, pa
 if TYPE_CHECKING:
     from numr.runtime.storage import DeviceArray
     from numr.runtime.wgpu.launch import DeviceContext
-    from numr.runtime.wgpu.queue import Binding
+    from numr.runtime.wgpu.records import Binding
 
 __all__ = ["gather_into", "scatter_into"]
 

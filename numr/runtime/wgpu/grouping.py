@@ -12,7 +12,7 @@ from numr.runtime.wgpu.vectors import WIDTH
 
 if TYPE_CHECKING:
     from numr.runtime.wgpu.launch import DeviceContext
-    from numr.runtime.wgpu.queue import Binding
+    from numr.runtime.wgpu.records import Binding
 
 __all__ = ["SAME", "SIDE_BY_SIDE", "Grouping", "words_of"]
 

@@ -15,7 +15,7 @@ from numr.runtime.wgpu.picking import Picks, Reports
 
 if TYPE_CHECKING:
     from numr.runtime.device import Device
-    from numr.runtime.wgpu.queue import Binding
+    from numr.runtime.wgpu.records import Binding
 
 __all__ = ["Indexing"]
 

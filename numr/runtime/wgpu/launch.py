@@ -13,10 +13,10 @@ from numr.errors import BackendLimitation
 from numr.layout import Layout
 from numr.runtime.parking import owner_of
 from numr.runtime.storage import DeviceArray, Storage
+from numr.runtime.wgpu.checking import grid
 from numr.runtime.wgpu.copies import gather
 from numr.runtime.wgpu.copy_kernels import is_turned
-from numr.runtime.wgpu.native import Dispatch, Repeated
-from numr.runtime.wgpu.queue import Binding, grid
+from numr.runtime.wgpu.records import Binding, Dispatch, Repeated
 from numr.runtime.wgpu.runtime import WgpuRuntime
 from numr.runtime.wgpu.texts import WORKGROUP
 
@@ -335,5 +335,5 @@ class DeviceContext:
         return bindings
 
     def grid(self, count: int, size: int = WORKGROUP) -> tuple[tuple[int, int, int], int]:
-        """Workgroups for a number of invocations, and the invocations in a row of them; see ``queue.grid``."""
+        """Workgroups for a number of invocations, and the invocations in a row of them; see ``checking.grid``."""
         return grid(count, size, self.max_groups)

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from numr.errors import BackendLimitation, DeviceLostError, InvalidHandle, OutOfMemoryError
 from numr.runtime.caching import Block
 from numr.runtime.parking import ParkingAllocator
-from numr.runtime.wgpu.native import abandon, is_memory_error
+from numr.runtime.wgpu.losses import is_memory_error
+from numr.runtime.wgpu.native import abandon
 
 if TYPE_CHECKING:
     from numr.runtime.wgpu.devices import Adapter, WgpuDevice

@@ -2,8 +2,8 @@
 
 wgpu-py's public objects cost about ten microseconds for each bind group and check every argument again, which is
 most of the time of a small operation. Below them lies a cffi layer that is private and may change with each
-version. So there are two implementations of one interface: :class:`PublicApi` uses the public objects alone,
-:class:`NativeApi` the cffi layer of the version it was written for. :func:`api_for` picks.
+version. So there are two implementations of one interface: :class:`numr.runtime.wgpu.submitting.PublicApi` uses the
+public objects alone, :class:`NativeApi` the cffi layer of the version it was written for. :func:`api_for` picks.
 
 Two properties of wgpu-native shape both. It ends the process when a submission is refused, as it is on a lost
 device. So every submission has a command buffer, whose end is where a loss shows as an exception, even when
@@ -15,29 +15,18 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-import re
 import sys
 import threading
 import time
-import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
-
-import numpy as np
+from typing import Any
 
 from numr.errors import DeviceLostError
 from numr.runtime.buffers import Bytes
+from numr.runtime.wgpu.records import Copy, Dispatch
+from numr.runtime.wgpu.submitting import PublicApi
 
-__all__ = [
-    "Copy",
-    "Dispatch",
-    "NativeApi",
-    "PublicApi",
-    "Repeated",
-    "api_for",
-    "is_memory_error",
-    "translated",
-]
+__all__ = ["KEPT_GROUPS", "NativeApi", "abandon", "api_for", "forget_instance"]
 
 #: The version of wgpu-py whose inside :class:`NativeApi` knows.
 KNOWN_VERSION = (0, 32)
@@ -46,206 +35,6 @@ KNOWN_VERSION = (0, 32)
 _PATIENCE = 500
 #: Bind groups that are kept for their next use.
 KEPT_GROUPS = 1024
-
-
-class Dispatch:
-    """A kernel to run.
-
-    Attributes
-    ----------
-    kernel : Kernel
-        What to run.
-    bindings : list of tuple
-        GPUBuffer, byte offset and size of each binding.
-    params : bytes
-        The kernel's parameters.
-    groups : tuple of int
-        Numbers of workgroups.
-    """
-
-    __slots__ = ("bindings", "groups", "kernel", "params")
-
-    #: Whether it is recorded again and again, so that what was made for it is kept.
-    repeats: ClassVar[bool] = False
-
-    def __init__(
-        self,
-        kernel: Any,
-        bindings: list[tuple[Any, int, int]],
-        params: bytes,
-        groups: tuple[int, int, int],
-    ) -> None:
-        self.kernel = kernel
-        self.bindings = bindings
-        self.params = params
-        self.groups = groups
-
-
-class Repeated(Dispatch):
-    """A kernel to run again and again.
-
-    Attributes
-    ----------
-    group : object
-        The bind group, once there is one.
-    """
-
-    __slots__ = ("group",)
-
-    repeats = True
-
-    def __init__(
-        self,
-        kernel: Any,
-        bindings: list[tuple[Any, int, int]],
-        params: bytes,
-        groups: tuple[int, int, int],
-    ) -> None:
-        super().__init__(kernel, bindings, params, groups)
-        self.group: Any = None
-
-
-class Copy:
-    """Bytes to copy between two buffers; offsets and size are multiples of 4."""
-
-    __slots__ = ("size", "source", "source_offset", "target", "target_offset")
-
-    def __init__(
-        self, source: Any, source_offset: int, target: Any, target_offset: int, size: int
-    ) -> None:
-        self.source = source
-        self.source_offset = source_offset
-        self.target = target
-        self.target_offset = target_offset
-        self.size = size
-
-
-class PublicApi:
-    """Submitting, waiting and reading by wgpu-py's public interface.
-
-    Parameters
-    ----------
-    gpu : wgpu.GPUDevice
-        The device.
-    """
-
-    def __init__(self, gpu: Any) -> None:
-        self.gpu = gpu
-        self.queue = gpu.queue
-        self._numbers = itertools.count(1)
-        self._fence: Any = None
-        self._fence_lock = threading.Lock()
-        # Bind groups that are kept.
-        self._groups: weakref.WeakSet[Any] = weakref.WeakSet()
-
-    def submit(self, records: list[Dispatch | Copy]) -> int:
-        """Encode and submit work, and empty the list once the device has it.
-
-        Returns
-        -------
-        int
-            Number of the submission, higher than those before.
-        """
-        encoder = self.gpu.create_command_encoder()
-        self._encode(encoder, records)
-        commands = encoder.finish()
-        records.clear()
-        return self._submit(commands)
-
-    def _encode(self, encoder: Any, records: list[Dispatch | Copy]) -> None:
-        current: Any = None
-        kernel: Any = None
-        for record in records:
-            if isinstance(record, Copy):
-                if current is not None:
-                    current.end()
-                    current = None
-                encoder.copy_buffer_to_buffer(
-                    record.source,
-                    record.source_offset,
-                    record.target,
-                    record.target_offset,
-                    record.size,
-                )
-                continue
-            if current is None:
-                current = encoder.begin_compute_pass()
-                kernel = None
-            if record.kernel is not kernel:
-                kernel = record.kernel
-                current.set_pipeline(kernel.pipeline)
-            self._dispatch(current, record)
-        if current is not None:
-            current.end()
-
-    def _dispatch(self, current: Any, record: Dispatch) -> None:
-        kernel = record.kernel
-        current.set_bind_group(0, self._kept_group(record) or self._group(record))
-        if kernel.immediates:
-            current.set_immediates(0, record.params, 0, len(record.params))
-        current.dispatch_workgroups(*record.groups)
-
-    def _group(self, record: Dispatch) -> Any:
-        """A bind group of what a dispatch binds."""
-        entries = [
-            {"binding": i, "resource": {"buffer": buffer, "offset": offset, "size": size}}
-            for i, (buffer, offset, size) in enumerate(record.bindings)
-        ]
-        return self.gpu.create_bind_group(layout=record.kernel.layout, entries=entries)
-
-    def _kept_group(self, record: Dispatch) -> Any:
-        """The bind group that is kept for a dispatch; None if none is, as where parameters lie elsewhere each time."""
-        if not isinstance(record, Repeated) or record.kernel.uniform:
-            return None
-        if record.group is None:
-            record.group = self._group(record)
-            self._groups.add(record.group)
-        return record.group
-
-    def _submit(self, commands: Any) -> int:
-        self.queue.submit([commands])
-        return next(self._numbers)
-
-    def write(self, buffer: Any, offset: int, data: Bytes) -> None:
-        """Copy host bytes, a multiple of 4, to a buffer before the next submission."""
-        self.queue.write_buffer(buffer, offset, data)
-
-    def poll(self) -> None:
-        """Let the device take back what finished work held, without waiting."""
-        self.submit([])
-
-    def wait(self, number: int | None) -> None:
-        """Wait for a submission, or for all; the public interface can only do the latter."""
-        with self._fence_lock:
-            if self._fence is None:
-                self._fence = self.gpu.create_buffer(size=16, usage="MAP_READ|COPY_DST")
-            encoder = self.gpu.create_command_encoder()
-            encoder.clear_buffer(self._fence)
-            self._submit(encoder.finish())
-            self._fence.map_async("READ").sync_wait()
-            self._fence.unmap()
-
-    def objects(self) -> list[Any]:
-        """All objects of wgpu that are held."""
-        return [self._fence, *self._groups]
-
-    def drop_buffers(self) -> None:
-        """Take note that a buffer was dropped, so that nothing that is kept for its next use holds it on."""
-
-    def forget(self) -> None:
-        """Let go of what is kept only because it may be used again."""
-
-    def map(self, buffer: Any, size: int) -> Any:
-        """Begin to map a staging buffer, and return what :meth:`fetch` needs."""
-        return buffer.map_async("READ", 0, size)
-
-    def fetch(self, buffer: Any, mapping: Any, number: int, target: Bytes, size: int) -> None:
-        """Wait until a staging buffer is mapped, copy its bytes to ``target`` and unmap it."""
-        mapping.sync_wait()
-        data = buffer.read_mapped(0, size, copy=False)
-        np.copyto(target, np.frombuffer(data, np.uint8, target.size))
-        del data
-        buffer.unmap()
 
 
 class NativeApi(PublicApi):
@@ -489,35 +278,6 @@ def api_for(gpu: Any) -> PublicApi:
     if tuple(wgpu.version_info[:2]) == KNOWN_VERSION:
         return NativeApi(gpu)
     return PublicApi(gpu)
-
-
-def is_memory_error(error: BaseException) -> bool:
-    """Whether wgpu says by this error that there is no memory.
-
-    It raises a validation error then, not the error that is named for it.
-    """
-    import wgpu
-
-    text = str(error).lower()
-    return isinstance(error, wgpu.GPUOutOfMemoryError) or (
-        isinstance(error, wgpu.GPUError)
-        and ("not enough memory" in text or "out of memory" in text)
-    )
-
-
-def translated(error: BaseException, device: object) -> BaseException:
-    """The error to raise for one of wgpu's: ``DeviceLostError`` if that is what it says, else itself."""
-    if isinstance(error, DeviceLostError) or re.search(r"device\b.*\blost", str(error), re.I):
-        return lost(device, "")
-    return error
-
-
-def lost(device: object, detail: str) -> DeviceLostError:
-    """The error for a device that stopped working."""
-    return DeviceLostError(
-        f"{device} was lost{detail}: its driver reset it, the hardware went away, or somebody destroyed it. "
-        f"What was in its memory is gone. WgpuRuntime.reopen({str(device)!r}) makes it usable again."
-    )
 
 
 def abandon(objects: Sequence[Any]) -> None:

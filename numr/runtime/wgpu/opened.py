@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from numr.errors import DeviceLostError
-from numr.runtime.wgpu.native import PublicApi, abandon, api_for
+from numr.runtime.wgpu.native import abandon, api_for
 from numr.runtime.wgpu.pipelines import Pipelines
 from numr.runtime.wgpu.queue import Queue
 from numr.runtime.wgpu.staging import Staging
+from numr.runtime.wgpu.submitting import PublicApi
 
 if TYPE_CHECKING:
     from collections.abc import Callable

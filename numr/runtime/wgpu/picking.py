@@ -21,7 +21,7 @@ from numr.runtime.wgpu.texts import Parameters, Walk, invocation, load, source
 if TYPE_CHECKING:
     from numr.runtime.storage import DeviceArray
     from numr.runtime.wgpu.launch import DeviceContext
-    from numr.runtime.wgpu.queue import Binding
+    from numr.runtime.wgpu.records import Binding
 
 __all__ = ["AT_ONCE", "REPORT", "IndexText", "Picks", "Reports"]
 

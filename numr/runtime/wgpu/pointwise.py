@@ -21,7 +21,7 @@ from numr.runtime.wgpu.texts import Walk
 
 if TYPE_CHECKING:
     from numr.runtime.wgpu.launch import DeviceContext, Plan
-    from numr.runtime.wgpu.queue import Binding
+    from numr.runtime.wgpu.records import Binding
 
 __all__ = ["Planned", "Pointwise"]
 

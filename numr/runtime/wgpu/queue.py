@@ -12,35 +12,27 @@ not, happens with the garbage collector held off.
 
 from __future__ import annotations
 
-import gc
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from numr.errors import BackendLimitation, DeviceLostError
-from numr.runtime.wgpu.native import (
-    KEPT_GROUPS,
-    Copy,
-    Dispatch,
-    PublicApi,
-    Repeated,
-    lost,
-    translated,
-)
+from numr.errors import DeviceLostError
+from numr.runtime.wgpu.checking import Checks, check_range
+from numr.runtime.wgpu.garbage import no_garbage_collection
+from numr.runtime.wgpu.losses import lost, translated
+from numr.runtime.wgpu.native import KEPT_GROUPS
+from numr.runtime.wgpu.records import Binding, Copy, Dispatch, Repeated
+from numr.runtime.wgpu.submitting import PublicApi
+from numr.runtime.wgpu.uniforms import Uniforms
 
 if TYPE_CHECKING:
     from numr.runtime.buffers import Bytes
     from numr.runtime.wgpu.devices import Adapter, WgpuDevice
     from numr.runtime.wgpu.pipelines import Kernel
 
-__all__ = ["Binding", "Queue", "Sink", "grid", "no_garbage_collection"]
-
-#: Buffer, byte offset and size: what a kernel sees of a buffer.
-Binding = tuple[Any, int, int]
+__all__ = ["Queue", "Sink"]
 
 #: A batch is submitted when it has this many dispatches and copies ...
 BATCH_RECORDS = 256
@@ -105,9 +97,8 @@ class Queue:
         self.submissions = 0
         self.dispatches = 0
         self._device = device
-        self._adapter = adapter
+        self._checks = Checks(adapter)
         self._api = api
-        self._limits = adapter.limits
         self._lost: str | None = None
         self._records: list[Dispatch | Copy] = []
         # Buffers of the first records; of how many, see _touches.
@@ -122,10 +113,7 @@ class Queue:
         self._stale = False
         self._under_way: deque[int] = deque()
         self._submitting = False
-        self._ring: Any = None
-        self._max_groups = self._limits["max-compute-workgroups-per-dimension"]
-        self._alignment = self._limits["min-storage-buffer-offset-alignment"]
-        self._max_binding = self._limits["max-storage-buffer-binding-size"]
+        self._uniforms = Uniforms(api, adapter.limits["min-uniform-buffer-offset-alignment"])
 
     # --------------------------------------------------------------- recording
     def dispatch(
@@ -160,7 +148,7 @@ class Queue:
         """
         self._check_alive()
         record = Dispatch(kernel, list(bindings), bytes(params), groups)
-        traffic = self._check(record)
+        traffic = self._checks.traffic_of(record)
         if 0 not in groups:
             self.record(record, traffic)
 
@@ -248,8 +236,8 @@ class Queue:
                 f"copy: offsets {source_offset} and {target_offset} and size {size} need to be multiples "
                 "of 4, and the buffers different ones."
             )
-        _check_range("copy", source, source_offset, size)
-        _check_range("copy", target, target_offset, size)
+        check_range("copy", source, source_offset, size)
+        check_range("copy", target, target_offset, size)
         if not size:
             return
         with self.lock:
@@ -266,7 +254,7 @@ class Queue:
         self.meet_host()
         if (offset | data.size) % 4:
             raise ValueError(f"write: {data.size} bytes at {offset} are not multiples of 4.")
-        _check_range("write", buffer, offset, data.size)
+        check_range("write", buffer, offset, data.size)
         with self.lock, self.errors():
             # The device takes written bytes before the commands of the next submission.
             if self._touches(buffer):
@@ -287,48 +275,6 @@ class Queue:
             self._touched.update(_buffers(record))
         self._searched = len(self._records)
         return buffer in self._touched
-
-    def _check(self, record: Dispatch) -> int:
-        """Check a dispatch; returns how many bytes it binds."""
-        kernel, bindings = record.kernel, record.bindings
-        writes = kernel.writes
-        if len(bindings) != len(writes) or len(record.params) != kernel.text.params_size:
-            raise ValueError(
-                f"dispatch: {len(bindings)} buffers and {len(record.params)} bytes of parameters were "
-                f"given to a kernel that takes {len(writes)} and {kernel.text.params_size}."
-            )
-        for count in record.groups:
-            if not 0 <= count <= self._max_groups:
-                raise self._limitation("max-compute-workgroups-per-dimension", count, "workgroups")
-        traffic = 0
-        access: dict[Any, bool] = {}
-        for (buffer, offset, size), writing in zip(bindings, writes, strict=True):
-            if offset % self._alignment or size % 4 or size <= 0:
-                raise ValueError(
-                    f"dispatch: a binding of {size} bytes at {offset} needs an offset that is a multiple "
-                    f"of {self._alignment} and a size that is one of 4, above 0."
-                )
-            if not 0 <= offset <= buffer.size - size:
-                _check_range("dispatch", buffer, offset, size)
-            if size > self._max_binding:
-                raise self._limitation(
-                    "max-storage-buffer-binding-size", size, "bytes in a binding"
-                )
-            if access.setdefault(buffer, writing) != writing:
-                raise ValueError(
-                    "dispatch: a kernel that writes a buffer cannot bind it read-only as well; give both "
-                    "bindings the access read_write."
-                )
-            traffic += size
-        return traffic
-
-    def _limitation(self, limit: str, value: int, what: str) -> BackendLimitation:
-        return BackendLimitation(
-            "wgpu",
-            "dispatch",
-            f"{value} {what} are needed, but {self._adapter} has the limit {limit} of "
-            f"{self._limits[limit]}. Work in smaller pieces.",
-        )
 
     # -------------------------------------------------------------- submitting
     def flush(self) -> int:
@@ -402,7 +348,7 @@ class Queue:
 
     def _submit(self, records: list[Dispatch | Copy]) -> None:
         with self.errors(records):
-            self._place_params(records)
+            self._uniforms.place(records)
             self.last = self._api.submit(records)
         self.submissions += 1
         self._under_way.append(self.last)
@@ -411,28 +357,6 @@ class Queue:
         """Wait where too much is under way."""
         while len(self._under_way) > IN_FLIGHT:
             self._api.wait(self._under_way.popleft())
-
-    def _place_params(self, records: list[Dispatch | Copy]) -> None:
-        """Write the parameters that are not immediates, and bind them."""
-        waiting = [r for r in records if isinstance(r, Dispatch) and r.kernel.uniform]
-        if not waiting:
-            return
-        alignment = self._limits["min-uniform-buffer-offset-alignment"]
-        steps = [-(-len(record.params) // alignment) * alignment for record in waiting]
-        needed = sum(steps)
-        if self._ring is None or self._ring.size < needed:
-            size = max(1 << 16, 1 << (needed - 1).bit_length())
-            self._ring = self._api.gpu.create_buffer(size=size, usage="UNIFORM|COPY_DST")
-        data = np.zeros(needed, np.uint8)
-        start = 0
-        for record, step in zip(waiting, steps, strict=True):
-            params = record.params
-            data[start : start + len(params)] = np.frombuffer(params, np.uint8)
-            # An interrupted batch comes here twice.
-            del record.bindings[len(record.kernel.writes) :]
-            record.bindings.append((self._ring, start, len(params)))
-            start += step
-        self._api.write(self._ring, 0, data)
 
     # ----------------------------------------------------------------- waiting
     def synchronize(self) -> None:
@@ -485,77 +409,13 @@ class Queue:
 
     def objects(self) -> list[Any]:
         """All objects of wgpu that are held."""
-        return [self._ring, *(buffer for r in self._records for buffer in _buffers(r))]
+        return [self._uniforms.buffer, *(buffer for r in self._records for buffer in _buffers(r))]
 
     def __repr__(self) -> str:
         return f"Queue({self._device}, {len(self._records)} recorded, {self.submissions} submitted)"
-
-
-def grid(
-    count: int, workgroup_size: int, max_groups: int = 65535
-) -> tuple[tuple[int, int, int], int]:
-    """Workgroups for a number of invocations, in two dimensions where one is too short.
-
-    Parameters
-    ----------
-    count : int
-        Invocations needed.
-    workgroup_size : int
-        Invocations in a workgroup.
-    max_groups : int
-        The limit max-compute-workgroups-per-dimension.
-
-    Returns
-    -------
-    tuple of tuple of int and int
-        Workgroups, and the number of invocations in a row of them. An invocation's index is
-        ``global_invocation_id.x + global_invocation_id.y * row``, and may be ``count`` or above.
-
-    Examples
-    --------
-    >>> grid(1000, 256)
-    ((4, 1, 1), 1024)
-    >>> grid(256 * 70000, 256)
-    ((35000, 2, 1), 8960000)
-    """
-    groups = -(-count // workgroup_size)
-    rows = -(-groups // max_groups)
-    # Rows of equal length, so that few workgroups have nothing to do.
-    width = -(-groups // rows) if rows else 0
-    return (width, rows, 1), width * workgroup_size
 
 
 def _buffers(record: Dispatch | Copy) -> list[Any]:
     if isinstance(record, Copy):
         return [record.source, record.target]
     return [binding[0] for binding in record.bindings]
-
-
-def _check_range(function: str, buffer: Any, offset: int, size: int) -> None:
-    if offset < 0 or size < 0 or offset + size > buffer.size:
-        raise ValueError(
-            f"{function}: the bytes {offset} to {offset + size} are not in a buffer of {buffer.size}."
-        )
-
-
-_gc_lock = threading.RLock()
-_gc_depth = 0
-_gc_was_enabled = False
-
-
-@contextmanager
-def no_garbage_collection() -> Iterator[None]:
-    """Keep the garbage collector, and with it most finalizers, from running in this thread."""
-    global _gc_depth, _gc_was_enabled  # noqa: PLW0603  (the collector is one for the process)
-    with _gc_lock:
-        if _gc_depth == 0:
-            _gc_was_enabled = gc.isenabled()
-            gc.disable()
-        _gc_depth += 1
-    try:
-        yield
-    finally:
-        with _gc_lock:
-            _gc_depth -= 1
-            if _gc_depth == 0 and _gc_was_enabled:
-                gc.enable()

@@ -24,7 +24,7 @@ from numr.runtime.wgpu.texts import Parameters
 if TYPE_CHECKING:
     from numr.runtime.storage import DeviceArray
     from numr.runtime.wgpu.launch import DeviceContext
-    from numr.runtime.wgpu.queue import Binding
+    from numr.runtime.wgpu.records import Binding
 
 __all__ = ["STORAGE_BYTES", "radix_sort"]
 

@@ -19,6 +19,7 @@ from numr.runtime.graphs.runtime import GraphRuntime
 from numr.runtime.wgpu import devices, native
 from numr.runtime.wgpu.copies import copy_bytes, gather, merge_word
 from numr.runtime.wgpu.devices import WgpuDevice
+from numr.runtime.wgpu.losses import lost
 from numr.runtime.wgpu.memory import WgpuAllocator
 from numr.runtime.wgpu.opened import OpenDevice
 
@@ -259,7 +260,7 @@ def _open(device: AnyDevice) -> OpenDevice:
             assert isinstance(device, WgpuDevice)
             adapters = devices.adapters()
             if device.id >= len(adapters):
-                raise native.lost(device, ", and its adapter is not there any more")
+                raise lost(device, ", and its adapter is not there any more")
             opened = OpenDevice(device, adapters[device.id])
             allocator.table.opened = opened
         return opened

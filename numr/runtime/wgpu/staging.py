@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from numr.runtime.wgpu.native import Copy, PublicApi
+from numr.runtime.wgpu.records import Copy
+from numr.runtime.wgpu.submitting import PublicApi
 
 if TYPE_CHECKING:
     from numr.runtime.buffers import Bytes
-    from numr.runtime.wgpu.native import Dispatch
     from numr.runtime.wgpu.queue import Queue
+    from numr.runtime.wgpu.records import Dispatch
 
 __all__ = ["Staging"]
 

@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from numr.runtime.caching import size_class
 from numr.runtime.graphs.taping import Memory, Tape
 from numr.runtime.storage import DeviceArray, Storage
+from numr.runtime.wgpu.garbage import no_garbage_collection
 from numr.runtime.wgpu.memory import GRANULARITY
-from numr.runtime.wgpu.native import Copy, Dispatch, Repeated
-from numr.runtime.wgpu.queue import BATCH_BYTES, Sink, no_garbage_collection
+from numr.runtime.wgpu.queue import BATCH_BYTES, Sink
+from numr.runtime.wgpu.records import Copy, Dispatch, Repeated
 
 if TYPE_CHECKING:
     from numr.dtypes import DType
     from numr.layout import Layout
     from numr.runtime.wgpu.launch import DeviceContext
-    from numr.runtime.wgpu.queue import Binding, Queue
+    from numr.runtime.wgpu.queue import Queue
+    from numr.runtime.wgpu.records import Binding
 
 __all__ = ["Pool", "WgpuTape"]
 

@@ -247,7 +247,7 @@ class Parameters:
 def invocation(size: int = WORKGROUP, name: str = "main") -> str:
     """The line that a kernel's function starts with, and the declaration of the invocation's number ``i``.
 
-    The parameters have a field ``row``: invocations in a row of workgroups, as ``queue.grid`` gives it.
+    The parameters have a field ``row``: invocations in a row of workgroups, as ``checking.grid`` gives it.
     """
     return (
         f"@compute @workgroup_size({size})\n"

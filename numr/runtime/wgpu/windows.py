@@ -11,7 +11,7 @@ from numr.runtime.wgpu.pipelines import StorageBuffer
 if TYPE_CHECKING:
     from numr.runtime.storage import DeviceArray
     from numr.runtime.wgpu.launch import DeviceContext
-    from numr.runtime.wgpu.queue import Binding
+    from numr.runtime.wgpu.records import Binding
 
 __all__ = ["Pattern", "Windows", "buffers", "reader", "writer"]
 

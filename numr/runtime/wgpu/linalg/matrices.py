@@ -15,9 +15,9 @@ from numr import dtypes as dt
 from numr.dtypes import DType
 from numr.runtime.storage import DeviceArray
 from numr.runtime.wgpu import texts
+from numr.runtime.wgpu.checking import grid
 from numr.runtime.wgpu.linalg.arithmetic import SWEEPS, arithmetic
 from numr.runtime.wgpu.pipelines import KernelText, StorageBuffer
-from numr.runtime.wgpu.queue import grid
 from numr.runtime.wgpu.texts import Parameters
 
 if TYPE_CHECKING:
