@@ -125,12 +125,11 @@ def _remainder(x: Expr, y: Expr) -> Expr:
     f = format_of(x)
     # An infinite divisor leaves the dividend.
     rest = ex.select(is_inf(y), ex.absolute(x), _fmod(f, x, y))
-    rest = libm.copysign(rest, x)
     other_side = ex.ne(f.bits(x) < 0, f.bits(y) < 0)
-    # A zero has the sign of the divisor; a number that is none by its bits does not become one.
+    moved = ex.select(other_side, ex.absolute(y) - rest, rest)
+    # By the bits: a number that is none does not become zero, where small ones are taken for it.
     is_zero = ex.eq(f.ubits(rest) & (f.sign_bit - 1), 0)
-    moved = ex.select(other_side, rest + y, rest)
-    rest = ex.select(is_zero, libm.copysign(f.number(0.0), y), moved)
+    rest = libm.copysign(ex.select(is_zero, f.number(0.0), moved), y)
     defined = is_finite(x) & ~ex.eq(y, 0.0)
     return _nan_of(x, y, ex.select(defined, rest, f.nan))
 
