@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from numr.ir.ops import Reduction
 from numr.layout import Layout
 from numr.runtime.wgpu import chained_lines
+from numr.runtime.wgpu.chained_lines import Tile
+from numr.runtime.wgpu.folding import fold_of
 from tests.runtime.wgpu_reducing import (
     CLIENTS,
     DTYPES,
@@ -112,8 +115,7 @@ def test_scans_in_one_pass(dtype, length):
 
 @pytest.mark.parametrize("dtype", ["int8", "float64"])
 def test_long_lines_of_several_regions_in_one_pass(dtype, monkeypatch):
-    monkeypatch.setattr(chained_lines, "GROUP", 128)
-    monkeypatch.setattr(chained_lines, "UNITS", 4)
+    monkeypatch.setattr(chained_lines, "GROUPS", (128,))
     client = CLIENTS["ordered"]
     if dtype not in map(str, client.dtypes):
         pytest.skip(f"{client.device} has no {dtype}")
@@ -128,6 +130,33 @@ def test_long_lines_of_several_regions_in_one_pass(dtype, monkeypatch):
     again = scanned(client, array, SUM, 1, result)
     np.testing.assert_array_equal(got.view(np.uint8), again.view(np.uint8))
     assert_close_to_sums(got, np.cumsum(host, 1, dtype=result), host, 1)
+
+
+def test_tiles_of_long_lines_fit_the_device():
+    fold = fold_of(SUM, np.dtype("float32"), np.dtype("float32"))
+    wider = fold_of(SUM, np.dtype("complex64"), np.dtype("complex64"))
+    limits = {
+        "max-compute-invocations-per-workgroup": 1024,
+        "max-compute-workgroup-storage-size": 48 << 10,
+    }
+    context = SimpleNamespace(limits=limits)
+    assert Tile.of(context, fold, 25_000_000) == (1024, 8)
+    assert Tile.of(context, fold, 3_000_000) == (512, 8)
+    assert Tile.of(context, fold, 100_000) == (256, 8)
+    assert Tile.of(context, wider, 25_000_000) == (512, 4)
+    limits["max-compute-workgroup-storage-size"] = 16 << 10
+    assert Tile.of(context, fold, 25_000_000) == (512, 4)
+    limits["max-compute-invocations-per-workgroup"] = 256
+    assert Tile.of(context, fold, 25_000_000) == (256, 8)
+    limits["max-compute-workgroup-storage-size"] = 3 << 10
+    assert Tile.of(context, fold, 25_000_000) is None
+    for tile_fold in (fold, wider):
+        for memory in range(1 << 12, 1 << 16, 1 << 10):
+            limits["max-compute-workgroup-storage-size"] = memory
+            tile = Tile.of(context, tile_fold, 1 << 30)
+            if tile is not None:
+                values = tile.units * tile.group * 33 // 32 + 3 * tile.group
+                assert values * tile_fold.stored.itemsize + 64 <= memory
 
 
 @pytest.mark.parametrize("form", ["gpu", "ordered"])

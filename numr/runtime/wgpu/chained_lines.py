@@ -9,7 +9,7 @@ invocation fetches, and for what is before the region; and only regions, of whic
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from numr.runtime.wgpu import boards, texts, vectors, windows
 from numr.runtime.wgpu.folding import VALUE
@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from numr.runtime.wgpu.scanning import Scan
     from numr.runtime.wgpu.windows import Windows
 
-__all__ = ["chain_lines", "lines_may_be_chained"]
+__all__ = ["Tile", "chain_lines", "tile_for_chain"]
 
-#: Invocations in a workgroup; as many tiles are in a region: an invocation fetches one, and the last what is before.
-GROUP: Final = 512
-#: Loads of an invocation, and bytes of a workgroup's memory for the values of a tile.
+#: Invocations in a workgroup, of which the largest is taken that leaves enough workgroups. As many tiles are in a
+#: region: an invocation fetches one, and the last what is before.
+GROUPS: Final = (1024, 512, 256)
+ENOUGH: Final = 512
+#: Loads of an invocation, for values of 4 bytes.
 UNITS: Final = 8
-_TILE_BYTES: Final = 16 << 10
 #: Bytes of a value at most: of wider ones a workgroup's memory holds too few.
 _VALUE_BYTES: Final = 8
 
@@ -40,30 +41,59 @@ _FIELDS: Final = (
 )
 
 
-def lines_may_be_chained(
-    context: DeviceContext, fold: Fold, seen: Windows, target: Windows
-) -> bool:
-    """Whether long lines, of more than one piece each, can be scanned in one pass."""
-    return (
-        context.in_order and fold.stored.itemsize <= _VALUE_BYTES and seen.is_one and target.is_one
-    )
+class Tile(NamedTuple):
+    """Invocations in a workgroup, and loads of each."""
+
+    group: int
+    units: int
+
+    @classmethod
+    def of(cls, context: DeviceContext, fold: Fold, loads: int) -> Tile | None:
+        """The tile for lines with some number of loads altogether; None where the device has no room for one."""
+        itemsize = max(fold.stored.itemsize, 4)
+        most = context.limits["max-compute-invocations-per-workgroup"] * 4 // itemsize
+        values = context.limits["max-compute-workgroup-storage-size"] // itemsize
+        found = None
+        for group in GROUPS:
+            # Beside the tile, three values for each invocation and a run.
+            units = min(UNITS * 4 // itemsize, (values - 3 * group - 16) * 32 // (33 * group))
+            if group <= most and units > 0:
+                found = cls(group, units)
+                if loads >= group * units * ENOUGH:
+                    break
+        return found
+
+
+def tile_for_chain(
+    context: DeviceContext, fold: Fold, scan: Scan, seen: Windows, target: Windows
+) -> Tile | None:
+    """How long lines, of more than one piece each, are scanned in one pass; None where they cannot be."""
+    if context.in_order and fold.stored.itemsize <= _VALUE_BYTES and seen.is_one and target.is_one:
+        return Tile.of(context, fold, scan.outputs * scan.length)
+    return None
 
 
 def chain_lines(
-    work: Recording, fold: Fold, scan: Scan, loads: Loads, seen: Windows, target: Windows
+    work: Recording,
+    fold: Fold,
+    scan: Scan,
+    loads: Loads,
+    seen: Windows,
+    target: Windows,
+    shape: Tile,
 ) -> None:
     """Scan lines in one pass."""
     context = work.context
-    units = min(UNITS, _TILE_BYTES // (fold.stored.itemsize * GROUP))
-    variant = Variant(loads, True, scan.kept.rank, target.pattern, None, GROUP, units)
-    tiles = -(-scan.length // (units * GROUP))
-    regions = -(-tiles // GROUP)
+    group, units = shape
+    variant = Variant(loads, True, scan.kept.rank, target.pattern, None, group, units)
+    tiles = -(-scan.length // (units * group))
+    regions = -(-tiles // group)
     words = boards.words_of(fold) * tiles + boards.run_words_of(fold) * regions
     board = boards.board_of(work, scan.outputs * words)
     text, params = text_of(variant)
     total = scan.outputs * tiles
     numbers = (
-        *(total, scan.start, scan.outputs, scan.length, tiles, regions, GROUP),
+        *(total, scan.start, scan.outputs, scan.length, tiles, regions, group),
         *(*scan.steps, *scan.kept.packed()),
     )
     grid, _ = context.grid(total, 1)

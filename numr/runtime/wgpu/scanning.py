@@ -15,7 +15,7 @@ import numpy as np
 from numr.layout.strides import merge_axes
 from numr.runtime.wgpu import texts
 from numr.runtime.wgpu.chained import chain, may_be_chained
-from numr.runtime.wgpu.chained_lines import chain_lines, lines_may_be_chained
+from numr.runtime.wgpu.chained_lines import chain_lines, tile_for_chain
 from numr.runtime.wgpu.lines import WIDTH, Lines, by_loads, fits
 from numr.runtime.wgpu.loading import Elements, Loads
 from numr.runtime.wgpu.packing import pack_into
@@ -182,8 +182,9 @@ def _scan(
     units = _units_of_tiles(fold)
     division = scan.division(context, units * WORKGROUP)
     if division.parts > 1:
-        if division.together and lines_may_be_chained(context, fold, seen, target):
-            chain_lines(work, fold, scan, loads, seen, target)
+        tile = tile_for_chain(context, fold, scan, seen, target) if division.together else None
+        if tile is not None:
+            chain_lines(work, fold, scan, loads, seen, target, tile)
             return
         if not division.together and may_be_chained(context, fold, scan, seen, target):
             chain(work, fold, scan, loads, seen, target)
