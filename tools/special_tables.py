@@ -70,6 +70,44 @@ def log_gamma_over(zero: int) -> Function:
     return lambda t: mp.loggamma(zero + t) / t if t else mp.digamma(zero)
 
 
+def excess(m: Any) -> Any:
+    """``(m - log(1 + m)) / m**2``."""
+    return (m - mp.log1p(m)) / m**2 if m else mp.mpf(1) / 2
+
+
+#: Powers of ``1 / a`` and of ``eta`` in Temme's expansion of the incomplete gamma functions.
+TEMME = (12, 24)
+
+
+def temme() -> list[list[Any]]:
+    """Coefficients of Temme's expansion, by powers of ``1 / a`` and in each by powers of ``eta`` (DLMF 8.12)."""
+    rows, columns = TEMME
+    last = columns + 2 * rows + 2
+    alpha = [mp.mpf(0), mp.mpf(1)]
+    for n in range(2, last + 1):
+        total = mp.fsum(j * alpha[j] * alpha[n - j + 1] for j in range(2, n))
+        alpha.append((alpha[n - 1] - total) / (n + 1))
+    # Stirling's series of the gamma function: of exp(sum of B(2j) / (2j (2j - 1)) z**(2j - 1)), by powers of z.
+    exponent = [mp.mpf(0)] * (rows + 1)
+    for n in range(1, rows + 1, 2):
+        exponent[n] = mp.bernoulli(n + 1) / ((n + 1) * n)
+    stirling = [mp.mpf(1)]
+    for n in range(1, rows):
+        terms = (k * exponent[k] * stirling[n - k] for k in range(1, n + 1))
+        stirling.append(mp.fsum(terms) / n)
+    first = [-mp.mpf(1) / 3] + [(n + 2) * alpha[n + 2] for n in range(1, last - 2)]
+    found = [first]
+    for k in range(1, rows):
+        above = found[-1]
+        found.append(
+            [
+                (-1) ** k * stirling[k] * first[n] + (n + 2) * above[n + 2]
+                for n in range(len(above) - 2)
+            ]
+        )
+    return [row[:columns] for row in found]
+
+
 TABLES: dict[str, tuple[str, Function, Any, Any]] = {
     "ERF": ("erf(x) / x by x**2, from 0 to 1", erf_over_x, 0, 1),
     "ERFCX": ("(1 + 2 x) erfcx(x) by (x - 2) / (x + 2), from -1 to 1", scaled_erfc, -1, 1),
@@ -84,6 +122,7 @@ TABLES: dict[str, tuple[str, Function, Any, Any]] = {
     "LOG_GAMMA_1": ("log(gamma(1 + t)) / t, from -1/2 to 1/2", log_gamma_over(1), -0.5, 0.5),
     "LOG_GAMMA_2": ("log(gamma(2 + t)) / t, from -1/2 to 1/2", log_gamma_over(2), -0.5, 0.5),
     "LOG_GAMMA_MIDDLE": ("log(gamma(x)), from 2.5 to 8", mp.loggamma, 2.5, 8),
+    "LOG_EXCESS": ("(m - log(1 + m)) / m**2, from -0.5 to 0.6", excess, -0.5, 0.6),
     "I0_NEAR": ("exp(-x) i0(x), from 0 to 8", lambda x: mp.exp(-x) * mp.besseli(0, x), 0, 8),
     "I1_NEAR": (
         "exp(-x) i1(x) / x, from 0 to 8",
@@ -122,6 +161,12 @@ def main() -> None:
             numbers = chebyshev(function, mp.mpf(low), mp.mpf(high))
             body = "".join(f"    {float(number)!r},\n" for number in numbers)
             parts.append(f"\n#: {text[0].upper()}{text[1:]}.\n{name}: Final = (\n{body})\n")
+        body = "".join(
+            "    (\n" + "".join(f"        {float(number)!r},\n" for number in row) + "    ),\n"
+            for row in temme()
+        )
+        comment = "Temme's expansion: a row for each power of 1 / a, in it the powers of eta"
+        parts.append(f"\n#: {comment}.\nTEMME: Final = (\n{body})\n")
     TARGET.write_text("".join(parts), encoding="utf-8")
 
 

@@ -146,6 +146,24 @@ SPECIAL: dict[str, list[tuple[tuple[float, ...], float]]] = {
     "entr": [((-1.0,), -INF), ((NAN,), NAN), ((INF,), -INF)],
     "xlogy": [((0.0, 0.0), 0.0), ((0.0, NAN), NAN), ((2.0, 0.0), -INF), ((0.0, INF), 0.0)],
     "xlog1py": [((0.0, -1.0), 0.0), ((0.0, NAN), NAN), ((2.0, -1.0), -INF)],
+    "gammainc": [
+        *[((a, x), 0.0) for a, x in ((1.0, 0.0), (INF, 5.0))],
+        *[((a, x), 1.0) for a, x in ((1.0, INF), (0.0, 2.0))],
+        *[
+            ((a, x), NAN)
+            for a, x in ((0.0, 0.0), (-1.0, 1.0), (1.0, -1.0), (INF, INF), (NAN, 1.0), (1.0, NAN))
+        ],
+    ],
+    "gammaincc": [
+        *[((a, x), 1.0) for a, x in ((1.0, 0.0), (INF, 5.0))],
+        *[((a, x), 0.0) for a, x in ((1.0, INF), (0.0, 2.0))],
+        *[
+            ((a, x), NAN)
+            for a, x in ((0.0, 0.0), (-1.0, 1.0), (1.0, -1.0), (INF, INF), (NAN, 1.0), (1.0, NAN))
+        ],
+    ],
+    "chdtr": [((1.0, 0.0), 0.0), ((3.0, INF), 1.0), ((3.0, -1.0), NAN), ((-1.0, 1.0), NAN)],
+    "chdtrc": [((1.0, 0.0), 1.0), ((3.0, INF), 0.0), ((3.0, -1.0), 1.0), ((-1.0, 1.0), NAN)],
     "rel_entr": [
         *[((0.0, y), 0.0) for y in (0.0, 2.0, INF)],
         *[((x, y), INF) for x, y in ((-1.0, 1.0), (1.0, 0.0), (0.0, -1.0))],
@@ -168,6 +186,53 @@ def test_special_values(xp: ModuleType, name: str) -> None:
     assert [bool(np.signbit(x)) for x, zero in zip(got, zeros, strict=True) if zero] == [
         True
     ] * sum(zeros)
+
+
+def gamma_operands(dtype: str) -> np.ndarray[Any, Any]:
+    """Pairs in all regions: near the diagonal, far from it, large and small, and where regions meet."""
+    rng = np.random.default_rng(11)
+    a = 10 ** rng.uniform(-3, 3.5, 60)
+    parts = [
+        np.stack([a, a * rng.uniform(0.3, 2.5, 60)]),
+        np.stack([a, abs(a + np.sqrt(a) * rng.normal(0, 2, 60))]),
+        np.stack([a, 10 ** rng.uniform(-3, 3, 60)]),
+        np.asarray(
+            [
+                [20.0, 20.0, 19.99, 19.99, 20.0, 0.5, 1e-3],
+                [10.0, 32.0, 20.99, 20.98, 20.0, 1.1, 1.1],
+            ]
+        ),
+    ]
+    return np.concatenate(parts, axis=1).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["gammainc", "gammaincc"])
+def test_incomplete_gamma_functions(xp: ModuleType, name: str, dtype: str) -> None:
+    if dtype not in xp.__array_namespace_info__().dtypes():
+        pytest.skip(f"the device has no {dtype}")
+    operands = gamma_operands(dtype)
+    got = getattr(special, name)(*(xp.asarray(x) for x in operands)).to_numpy()
+    eps, tiny = (float(getattr(np.finfo(dtype), what)) for what in ("eps", "tiny"))
+    compared, wrong = 0, []
+    with mp.workdps(40):
+        for (a, x), value in zip(operands.T.tolist(), got.tolist(), strict=True):
+            ends = (0, x) if name == "gammainc" else (x, mp.inf)
+            exact = mp.gammainc(a, *ends, regularized=True)
+            if exact < tiny / eps:
+                assert value < 4 * tiny / eps
+                continue
+            # The value changes by its logarithm when the last digits of the arguments do.
+            bound = 64 + 16 * abs(mp.log(exact)) + 4 * mp.sqrt(a)
+            compared += 1
+            error = abs(value - exact) / exact / eps
+            if not error <= bound:
+                wrong.append((float(error), float(bound), a, x, value, float(exact)))
+    assert compared > 100
+    assert not wrong, f"{len(wrong)} of {compared}: {max(wrong)}"
+    halves = [xp.asarray(x) for x in operands[:, :40]]
+    twice = {"gammainc": special.chdtr, "gammaincc": special.chdtrc}[name](*(x * 2 for x in halves))
+    np.testing.assert_array_equal(twice.to_numpy(), got[:40])
 
 
 def test_functions_of_two_operands(xp: ModuleType) -> None:

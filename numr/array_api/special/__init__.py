@@ -1,8 +1,8 @@
 """Special functions by SciPy's names, as formulas that any runtime computes in one kernel.
 
 They are what :mod:`numr.wgpu` has for ``scipy.special`` to find (``SCIPY_ARRAY_API=1``). On the CPU SciPy's own serve, on
-CUDA CuPy's. What is not here (incomplete gamma and beta functions, other Bessel functions) a tensor has to be copied to
-the host for.
+CUDA CuPy's. For what is not here (incomplete beta functions, other Bessel functions) a tensor has to be copied to
+the host.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from numr.array_api.special.error_functions import (
     ndtri,
 )
 from numr.array_api.special.gamma_functions import digamma, gammaln, psi
+from numr.array_api.special.incomplete_gamma import chdtr, chdtrc, gammainc, gammaincc
 from numr.array_api.special.information_functions import (
     entr,
     expit,
@@ -31,6 +32,8 @@ from numr.array_api.special.information_functions import (
 )
 
 __all__ = [
+    "chdtr",
+    "chdtrc",
     "digamma",
     "entr",
     "erf",
@@ -39,6 +42,8 @@ __all__ = [
     "erfcx",
     "erfinv",
     "expit",
+    "gammainc",
+    "gammaincc",
     "gammaln",
     "i0",
     "i0e",

@@ -85,6 +85,9 @@ class Value:
     def __lt__(self, other: Value | Number) -> Value:
         return self.apply(ops.LESS, other)
 
+    def __le__(self, other: Value | Number) -> Value:
+        return self.apply(ops.LESS_EQUAL, other)
+
     def __ge__(self, other: Value | Number) -> Value:
         return self.apply(ops.GREATER_EQUAL, other)
 

@@ -46,7 +46,8 @@ def _erf(x: Value) -> Value:
     return select(a < 1.0, _near(x), far)
 
 
-def _erfc(x: Value) -> Value:
+def erfc_of(x: Value) -> Value:
+    """``erfc`` as a part of other formulas."""
     tail = _tail(abs(x))
     return select(abs(x) < 0.5, 1.0 - _near(x), select(x < 0.0, 2.0 - tail, tail))
 
@@ -58,12 +59,12 @@ def _erfcx(x: Value) -> Value:
 
 
 def _ndtr(x: Value) -> Value:
-    return _erfc(x * (-1.0 / _ROOT)) * 0.5
+    return erfc_of(x * (-1.0 / _ROOT)) * 0.5
 
 
 def _log_ndtr(x: Value) -> Value:
     below = (_scaled(abs(x) * (1.0 / _ROOT)) * 0.5).apply(ops.LOG) - x * x * 0.5
-    above = (_erfc(x * (1.0 / _ROOT)) * -0.5).apply(ops.LOG1P)
+    above = (erfc_of(x * (1.0 / _ROOT)) * -0.5).apply(ops.LOG1P)
     return select(x < -1.0, below, above)
 
 
@@ -96,7 +97,7 @@ def _ndtri(p: Value) -> Value:
 
 
 _ERF: Final = Formula("erf", _erf)
-_ERFC: Final = Formula("erfc", _erfc)
+_ERFC: Final = Formula("erfc", erfc_of)
 _ERFCX: Final = Formula("erfcx", _erfcx)
 _ERFINV: Final = Formula("erfinv", _erfinv)
 _ERFCINV: Final = Formula("erfcinv", _erfcinv)

@@ -26,7 +26,13 @@ def _horner(z: Value, coefficients: tuple[float, ...]) -> Value:
     return result
 
 
-def _positive(x: Value) -> Value:
+def stirling_of(y: Value) -> Value:
+    """``log(gamma(y))`` less the leading terms of Stirling's formula, for ``y >= 8``."""
+    inverse = 1.0 / y
+    return inverse * _horner(inverse * inverse, _STIRLING)
+
+
+def log_gamma_of_positive(x: Value) -> Value:
     """``log(gamma(x))`` for ``x >= 0``."""
     small = x < 0.5
     y = select(small, x + 1.0, x)
@@ -34,12 +40,15 @@ def _positive(x: Value) -> Value:
     about_one = t1 * chebyshev(t1 + t1, tables.LOG_GAMMA_1)
     about_two = t2 * chebyshev(t2 + t2, tables.LOG_GAMMA_2)
     middle = chebyshev((y - 5.25) * (1.0 / 2.75), tables.LOG_GAMMA_MIDDLE)
-    inverse = 1.0 / y
-    series = inverse * _horner(inverse * inverse, _STIRLING)
     constant = 0.5 * math.log(2 * math.pi) - 0.5
-    large = (y - 0.5) * (y.apply(ops.LOG) - 1.0) + (series + constant)
+    large = (y - 0.5) * (y.apply(ops.LOG) - 1.0) + (stirling_of(y) + constant)
     value = select(y < 1.5, about_one, select(y < 2.5, about_two, select(y < 8.0, middle, large)))
     return select(small, value - x.apply(ops.LOG), value)
+
+
+def log_gamma_of_one_more(a: Value) -> Value:
+    """``log(gamma(1 + a))`` for ``a >= 0``, which small numbers keep their digits in."""
+    return select(a < 0.5, a * chebyshev(a + a, tables.LOG_GAMMA_1), log_gamma_of_positive(a + 1.0))
 
 
 def _from_whole(a: Value) -> Value:
@@ -49,7 +58,7 @@ def _from_whole(a: Value) -> Value:
 
 def _gammaln(x: Value) -> Value:
     a = abs(x)
-    value = _positive(a)
+    value = log_gamma_of_positive(a)
     sine = abs((_from_whole(a) * math.pi).apply(ops.SIN))
     reflected = (math.pi / (a * sine)).apply(ops.LOG) - value
     # Whole numbers below zero are poles, and so is all that is too large to be anything else.
