@@ -1,8 +1,8 @@
 """Selection by a mask: the elements, or the positions, where it is true.
 
 How many there are is known to the device alone, so that each call waits for it once. A first kernel counts what each
-warp's part of each tile of the mask selects, and its last block turns the tiles' counts into places in the result; a
-second one moves elements.
+warp's part of each tile of the mask selects, and a second one turns the tiles' counts into places in the result. In a
+third one a warp notes the positions that its part selects, and then moves elements side by side.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ _VECTORS: Final = 4
 _TILE: Final = BLOCK * VECTOR * _VECTORS
 _WARPS: Final = BLOCK // 32
 _PART: Final = _TILE // _WARPS
-#: Elements that one thread has under way.
+#: Threads that turn the counts of tiles into places.
+_PLACING: Final = 1024
+#: Elements that one thread has under way, and blocks that fit on a multiprocessor at least.
 _UNROLL: Final = 8
-#: One selected element in so many is worth reading all: that many words lie in what memory hands out at a time.
-_DENSE: Final = 8
+_RESIDENT: Final = 6
 
 
 class Selection:
@@ -54,10 +55,13 @@ class Selection:
         self.tiles = -(-mask.size // _TILE)
         # Of each tile its place, and of each warp's part the place in its tile.
         self._places = context.allocator.pointer((8 + 4 * _WARPS) * self.tiles)
-        kernel = context.kernel(_count_text(), 6, 0)
+        count = context.kernel(_count_text(), 4, 0)
+        place = context.kernel(_place_text(), 3, 0)
+        places = self._places.ptr
         with context.report() as report:
-            arguments = mask.data.ptr, self._places.ptr, context.tickets, report.ptr
-            context.launch(kernel, self.tiles, 1, BLOCK, 1, *arguments, mask.size, self.tiles)
+            arguments = mask.data.ptr, places, mask.size, self.tiles
+            context.launch(count, self.tiles, 1, BLOCK, 1, *arguments)
+            context.launch(place, 1, 1, _PLACING, 1, places, report.ptr, self.tiles)
             context.synchronize()
             self.count = int(report.values[0])
 
@@ -68,9 +72,7 @@ class Selection:
         lengths, steps = merge_axes(array.shape, [array.strides])
         rank = texts.rank_for(len(lengths))
         dims = texts.pack_dims(rank, lengths, steps)
-        # Unless few are selected, all elements are read, so that reading them need not wait for the mask.
-        dense = self.count * _DENSE >= array.size
-        text = _move_text(array.dtype.itemsize, rank, dense, array.size >= NARROW)
+        text = _move_text(array.dtype.itemsize, rank, array.size >= NARROW)
         kernel = self.context.kernel(text, 6, len(dims))
         self._launch(kernel, array.data.ptr, out.data.ptr, dims)
 
@@ -111,25 +113,26 @@ __device__ __forceinline__ unsigned int numr_bits_of(const unsigned char* mask, 
     }
     return bits;
 }
-__device__ __forceinline__ long long numr_before(const long long own, long long* shared, long long* total) {
+template <typename T, int WARPS> __device__ __forceinline__ T numr_before(const T own, T* shared, T* total) {
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    long long sum = own;
+    T sum = own;
+    #pragma unroll
     for (int d = 1; d < 32; d <<= 1) {
-        const long long other = __shfl_up_sync(0xffffffffu, sum, d, 32);
+        const T other = __shfl_up_sync(0xffffffffu, sum, d, 32);
         if (lane >= d) sum += other;
     }
     if (lane == 31) shared[warp] = sum;
     __syncthreads();
-    long long before = 0, all = 0;
+    T before = 0, all = 0;
+    #pragma unroll
     for (int w = 0; w < WARPS; ++w) {
         if (w == warp) before = all;
         all += shared[w];
     }
-    __syncthreads();
     *total = all;
     return before + sum - own;
 }
-""".replace("WARPS", str(_WARPS))
+"""
 
 
 #: Reads a warp's part of a mask, each lane every 32nd vector.
@@ -143,98 +146,107 @@ _BITS: Final = (
 
 @cache
 def _count_text() -> str:
+    """A block counts what its tile selects, and before each warp's part."""
     return (
         f"{texts.head()}{_COUNTS}"
         + texts.signature(
-            "const unsigned char* mask, long long* places, unsigned int* tickets, volatile long long* report, "
-            "const long long size, const long long tiles"
+            "const unsigned char* mask, long long* places, const long long size, const long long tiles",
+            resident=_RESIDENT,
         )
-        + f"    __shared__ long long shared[{_WARPS}];\n"
-        "    __shared__ bool last;\n"
+        + f"    __shared__ int shared[{_WARPS}];\n"
         "    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;\n"
         f"    const long long start = blockIdx.x * {_TILE}ll + warp * {_PART};\n"
         f"{_BITS}"
-        "    int own = 0;\n"
+        "    int own = 0, total;\n"
         "    #pragma unroll\n"
         f"    for (int v = 0; v < {_VECTORS}; ++v) own += __popc(bits[v]);\n"
-        "    long long total;\n"
-        "    const long long before = numr_before(own, shared, &total);\n"
-        f"    if (lane == 0) ((int*)(places + tiles))[blockIdx.x * {_WARPS} + warp] = (int)before;\n"
-        "    if (threadIdx.x == 0) {\n"
-        "        places[blockIdx.x] = total;\n"
-        "        __threadfence();\n"
-        "        last = atomicAdd(tickets, 1u) == tiles - 1;\n"
-        "    }\n"
-        "    __syncthreads();\n"
-        "    if (!last) return;\n"
-        "    __threadfence();\n"
-        # The last block turns counts into places, each thread a run of them.
-        f"    const long long run = (tiles + {BLOCK - 1}) / {BLOCK}, first = threadIdx.x * run;\n"
+        f"    const int before = numr_before<int, {_WARPS}>(own, shared, &total);\n"
+        f"    if (lane == 0) ((int*)(places + tiles))[blockIdx.x * {_WARPS} + warp] = before;\n"
+        "    if (threadIdx.x == 0) places[blockIdx.x] = total;\n"
+        "}\n"
+    )
+
+
+@cache
+def _place_text() -> str:
+    """One block turns the counts of tiles into places, each thread a run of them."""
+    return (
+        f"{texts.head()}{_COUNTS}"
+        + texts.signature(
+            "long long* places, volatile long long* report, const long long tiles", threads=_PLACING
+        )
+        + f"    __shared__ long long shared[{_PLACING // 32}];\n"
+        f"    const long long run = (tiles + {_PLACING - 1}) / {_PLACING}, first = threadIdx.x * run;\n"
         "    const long long end = first + run < tiles ? first + run : tiles;\n"
-        "    long long sum = 0;\n"
+        "    long long sum = 0, total;\n"
         "    #pragma unroll 8\n"
         "    for (long long k = first; k < end; ++k) sum += places[k];\n"
-        "    long long place = numr_before(sum, shared, &total);\n"
+        f"    long long place = numr_before<long long, {_PLACING // 32}>(sum, shared, &total);\n"
         "    #pragma unroll 8\n"
         "    for (long long k = first; k < end; ++k) {\n"
         "        const long long count = places[k];\n"
         "        places[k] = place;\n"
         "        place += count;\n"
         "    }\n"
-        "    if (threadIdx.x == 0) { report[0] = total; tickets[0] = 0; }\n"
+        "    if (threadIdx.x == 0) report[0] = total;\n"
         "}\n"
     )
 
 
-def _selecting(parameters: str, read: str, then: str) -> str:
-    """A kernel in which each warp goes through its part of a tile.
+def _selecting(parameters: str, declared: str, read: str, then: str) -> str:
+    """A kernel in which each warp notes what its part of a tile selects, and then goes through that side by side.
 
-    ``read`` comes first for each element ``i`` of the mask, and ``then`` for each selected one and its ``place``.
+    ``declared`` is what a thread has under way; ``read`` comes first for each selected element ``i``, and ``then`` when
+    all are under way, with its ``place``.
     """
-    unroll = f"        #pragma unroll\n        for (int u = 0; u < {_UNROLL}; ++u) {{\n"
-    # A vector has the bits of 16 elements: two lanes hold those of 32 neighbours.
-    rounds = 32 * VECTOR // (32 * _UNROLL)
+    unroll = f"        #pragma unroll\n        for (int u = 0; u < {_UNROLL}; ++u)"
+    chosen = f"{unroll} if (at[u] >= 0) {{\n            const long long i = start + at[u];\n"
     return (
         texts.signature(
             f"const unsigned char* mask, const long long* places, {parameters}, const long long size, "
-            "const long long tiles, const numr_dims dims"
+            "const long long tiles, const numr_dims dims",
+            resident=_RESIDENT,
         )
-        + "    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;\n"
+        + f"    __shared__ unsigned short noted[{_WARPS}][{_PART}];\n"
+        "    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;\n"
         f"    const long long start = blockIdx.x * {_TILE}ll + warp * {_PART};\n"
-        f"    long long before = places[blockIdx.x] + ((const int*)(places + tiles))[blockIdx.x * {_WARPS} + warp];\n"
         f"{_BITS}"
+        f"    const long long first = places[blockIdx.x] + ((const int*)(places + tiles))[blockIdx.x * {_WARPS} + warp];\n"
+        "    unsigned short* const mine = noted[warp];\n"
+        "    int count = 0;\n"
         "    #pragma unroll\n"
-        f"    for (int v = 0; v < {_VECTORS}; ++v)\n"
-        f"    for (int round = 0; round < {rounds}; ++round) {{\n"
-        f"        const long long group = start + (v * {rounds} + round) * {32 * _UNROLL};\n"
-        "        if (group >= size) break;\n"
-        f"        bool chosen[{_UNROLL}];\n"
-        f"        long long at[{_UNROLL}];\n"
-        f"{unroll}"
-        "            const long long i = group + u * 32 + lane;\n"
-        f"            const int holder = (round * {_UNROLL} + u) * 2 + (lane >> 4);\n"
-        "            chosen[u] = __shfl_sync(0xffffffffu, bits[v], holder, 32) >> (lane & 15) & 1;\n"
-        f"{read}        }}\n"
-        f"{unroll}"
-        "            const unsigned int votes = __ballot_sync(0xffffffffu, chosen[u]);\n"
-        "            at[u] = before + __popc(votes & ((1u << lane) - 1));\n"
-        "            before += __popc(votes);\n        }\n"
-        f"{unroll}"
-        "            const long long i = group + u * 32 + lane, place = at[u];\n"
-        f"            if (chosen[u]) {{\n{then}            }}\n        }}\n"
+        f"    for (int v = 0; v < {_VECTORS}; ++v) {{\n"
+        "        const int own = __popc(bits[v]);\n"
+        "        int sum = own;\n"
+        "        #pragma unroll\n"
+        "        for (int d = 1; d < 32; d <<= 1) {\n"
+        "            const int other = __shfl_up_sync(0xffffffffu, sum, d, 32);\n"
+        "            if (lane >= d) sum += other;\n        }\n"
+        "        int at = count + sum - own;\n"
+        "        #pragma unroll\n"
+        f"        for (int b = 0; b < {VECTOR}; ++b)\n"
+        f"            if (bits[v] >> b & 1) mine[at++] = (unsigned short)((v * 32 + lane) * {VECTOR} + b);\n"
+        "        count += __shfl_sync(0xffffffffu, sum, 31, 32);\n"
+        "    }\n"
+        "    __syncwarp();\n"
+        f"    for (int group = 0; group < count; group += {32 * _UNROLL}) {{\n"
+        f"        int at[{_UNROLL}];\n{declared}"
+        f"{unroll} at[u] = group + u * 32 + lane < count ? mine[group + u * 32 + lane] : -1;\n"
+        f"{f'{chosen}{read}        }}{chr(10)}' if read else ''}"
+        f"{chosen}            const long long place = first + group + u * 32 + lane;\n{then}        }}\n"
         "    }\n}\n"
     )
 
 
 @cache
-def _move_text(width: int, rank: int, dense: bool, wide: bool) -> str:
+def _move_text(width: int, rank: int, wide: bool) -> str:
     memory = texts.memory_type(texts.word(width))
     kernel = _selecting(
         f"const char* in, {memory}* out",
-        f"            if ({'i < size' if dense else 'chosen[u]'}) "
-        f"word[u] = *(const {memory}*)(in + numr_offset(dims, i));\n",
-        "                out[place] = word[u];\n",
-    ).replace("        bool chosen", f"        {memory} word[{_UNROLL}];\n        bool chosen", 1)
+        f"        {memory} word[{_UNROLL}];\n",
+        f"            word[u] = *(const {memory}*)(in + numr_offset(dims, i));\n",
+        "            out[place] = word[u];\n",
+    )
     return (
         f"{texts.head()}{_COUNTS}{texts.dims_type(rank, 1)}"
         "__device__ __forceinline__ long long numr_offset(const numr_dims& dims, const long long i) {\n"
@@ -252,6 +264,6 @@ def _positions_text(rank: int, wide: bool) -> str:
             f"  ((long long*)dims.step[{axis}])[place] = rest - next * ({type})dims.n[{axis}]; rest = next; }}"
         )
     lines.append("((long long*)dims.step[0])[place] = rest;")
-    then = "".join(f"                {line}\n" for line in lines)
-    kernel = _selecting("const char* in, char* out", "", then)
+    then = "".join(f"            {line}\n" for line in lines)
+    kernel = _selecting("const char* in, char* out", "", "", then)
     return f"{texts.head()}{_COUNTS}{texts.dims_type(rank, 1)}{kernel}"
