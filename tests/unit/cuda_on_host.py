@@ -66,6 +66,7 @@ static void numr_wait(int state) {
     swapcontext(&own->context, &numr_scheduler);
 }
 static void __syncthreads() { numr_wait(NUMR_AT_BLOCK); }
+static void __syncwarp() { numr_wait(NUMR_AT_WARP); }
 static void __threadfence() {}
 static void numr_main() { numr_body(); numr_wait(NUMR_DONE); }
 static unsigned numr_number() { return threadIdx.y * blockDim.x + threadIdx.x; }
@@ -177,6 +178,7 @@ class HostKernel:
 
     def __init__(self, source: str, layout: str) -> None:
         text = source.replace(cuda.PRELUDE, "")
+        text = re.sub(r"extern __shared__ (.*)\[\];", r"static \1[1 << 18];", text)
         ((name, parameters),) = _KERNEL.findall(text)
         kinds = [re.sub(r"\s*\w+$", "", part.strip()) for part in parameters.split(",")]
         arguments = ", ".join(
@@ -225,6 +227,7 @@ class HostContext:
     """What kernels' drivers use of ``DeviceContext``, in host memory."""
 
     processors = 2
+    shared_limit = 1 << 16
 
     def __init__(self) -> None:
         self._kernels: dict[str, HostKernel] = {}
@@ -243,7 +246,8 @@ class HostContext:
         self._kept.append(memory)
         return types.SimpleNamespace(ptr=memory.ctypes.data, memory=memory)
 
-    def kernel(self, source: str, arguments: int, tail: int = 0) -> HostKernel:
+    def kernel(self, source: str, arguments: int, tail: int = 0, shared: int = 0) -> HostKernel:
+        assert shared <= self.shared_limit
         if source not in self._kernels:
             layout = "q8x" * arguments + (f"{tail}s" if tail else "")
             self._kernels[source] = HostKernel(source, layout)

@@ -95,7 +95,8 @@ class DeviceContext:
         self._arguments = threading.local()
         self._tickets: Any = None
         self._processors = 0
-        self._kernels: dict[str, Kernel] = {}
+        self._shared_limit = 0
+        self._kernels: dict[tuple[str, int], Kernel] = {}
         #: The copy of words of each size, see ``copies.mover``.
         self.movers: dict[int, Elementwise] = {}
         self._reports: list[Report] = []
@@ -177,20 +178,32 @@ class DeviceContext:
         except AttributeError:
             buffer, pointers = self._new_arguments()
         kernel.pack(buffer, 0, *values)
-        ptr, stream = kernel.ptr, self._stream_ptr
+        ptr, shared, stream = kernel.ptr, kernel.shared, self._stream_ptr
         if self.alone and not Process.forked:
-            self._launch(ptr, grid_x, grid_y, 1, block_x, block_y, 1, 0, stream, pointers, 0)
+            self._launch(ptr, grid_x, grid_y, 1, block_x, block_y, 1, shared, stream, pointers, 0)
         else:
             with self.current():
-                self._launch(ptr, grid_x, grid_y, 1, block_x, block_y, 1, 0, stream, pointers, 0)
+                self._launch(
+                    ptr, grid_x, grid_y, 1, block_x, block_y, 1, shared, stream, pointers, 0
+                )
 
-    def kernel(self, source: str, arguments: int, tail: int) -> Kernel:
+    def kernel(self, source: str, arguments: int, tail: int, shared: int = 0) -> Kernel:
         """A kernel of a text, see ``Compiler.kernel``; the same one for the same text."""
-        found = self._kernels.get(source)
+        key = (source, shared)
+        found = self._kernels.get(key)
         if found is None:
             with self.current():
-                found = self._kernels[source] = self.compiler.kernel(source, arguments, tail)
+                found = self.compiler.kernel(source, arguments, tail, shared)
+                self._kernels[key] = found
         return found
+
+    @property
+    def shared_limit(self) -> int:
+        """Bytes that the threads of a block may share at most."""
+        if not self._shared_limit:
+            attributes = self.cuda.Device(self.number).attributes
+            self._shared_limit = int(attributes["MaxSharedMemoryPerBlockOptin"])
+        return self._shared_limit
 
     @property
     def processors(self) -> int:

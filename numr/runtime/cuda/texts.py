@@ -16,6 +16,7 @@ from numr.dtypes import DType
 
 __all__ = [
     "BLOCK",
+    "COPY_LATER",
     "NARROW",
     "VECTOR",
     "dims_size",
@@ -61,6 +62,32 @@ struct numr_c64 { float re, im; };
 struct numr_c128 { double re, im; };
 template <typename T, int N> struct __align__(sizeof(T) * N) numr_vec { T v[N]; };
 template <typename T, int N> struct numr_row { T v[N]; };
+"""
+#: Copies of 4, 8 or 16 bytes into memory that a block shares, which threads need not wait for: they go on, commit what they
+#: have asked for so far, and wait until at most so many of the commitments are open.
+COPY_LATER: Final = """
+#if __CUDA_ARCH__ >= 800
+#define NUMR_LATER(...) asm volatile(__VA_ARGS__)
+#else
+#define NUMR_LATER(...)
+#endif
+template <typename T> __device__ __forceinline__ void numr_copy_later(T* to, const T* from) {
+#if __CUDA_ARCH__ >= 800
+    const unsigned int place = (unsigned int)__cvta_generic_to_shared(to);
+    if (sizeof(T) == 16) {
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(place), "l"(from) : "memory");
+        return;
+    }
+    if (sizeof(T) == 8 || sizeof(T) == 4) {
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" :: "r"(place), "l"(from), "n"(sizeof(T) == 8 ? 8 : 4)
+                     : "memory");
+        return;
+    }
+#endif
+    *to = *from;
+}
+__device__ __forceinline__ void numr_commit() { NUMR_LATER("cp.async.commit_group;" ::: "memory"); }
+template <int N> __device__ __forceinline__ void numr_wait() { NUMR_LATER("cp.async.wait_group %0;" :: "n"(N) : "memory"); }
 """
 #: Bytes that one instruction reads or writes at most.
 VECTOR: Final = 16
