@@ -12,7 +12,7 @@ from numr.errors import IndexingError
 from numr.ir import ops
 from numr.ir.ops import Reduction
 from numr.runtime import client_of
-from numr.runtime.cuda import indexing, reductions, scan_texts, scans
+from numr.runtime.cuda import indexing, products, reductions, scan_texts, scans
 from numr.runtime.cuda.elementwise import Elementwise, of_operation
 from numr.runtime.cuda.folding import Fold
 from numr.runtime.cuda.selecting import Selection
@@ -189,10 +189,12 @@ def test_gathering_and_scattering_rows(context: HostContext, dtype: Any) -> None
 
 
 @pytest.mark.parametrize("checked_first", [False, True])
+@pytest.mark.parametrize("limit", [0, 1 << 16], ids=["one by one", "whole rows"])
 def test_gathering_along_rows(
-    context: HostContext, monkeypatch: pytest.MonkeyPatch, checked_first: bool
+    context: HostContext, monkeypatch: pytest.MonkeyPatch, checked_first: bool, limit: int
 ) -> None:
     monkeypatch.setattr(indexing, "_MUCH", 0 if checked_first else 1 << 60)
+    monkeypatch.setattr(context, "shared_limit", limit)
     host = integers((40, 300), np.float32)
     x = HostArray(on_host(host).array.T)
     index = np.random.default_rng(2).integers(-300, 300, 5_000)
@@ -205,6 +207,58 @@ def test_gathering_along_rows(
     index[77] = 300
     with pytest.raises(IndexingError, match="index 300 is out of bounds for axis 0 with size 300"):
         indexing.gather_across(context, x, on_host(index), out)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.float32, np.complex128])
+@pytest.mark.parametrize("offset", [0, 1])
+@pytest.mark.parametrize(
+    ("rows", "length", "picks"), [(70, 40, 33), (3, 1000, 700), (5, 203, 11_000), (41, 7, 64)]
+)
+def test_whole_rows(
+    context: HostContext, dtype: Any, offset: int, rows: int, length: int, picks: int
+) -> None:
+    """Rows that are read together, alone, and by several blocks; a last stretch that is shorter."""
+    host = integers((rows, length), dtype)
+    index = np.random.default_rng(3).integers(-length, length, picks)
+    x = on_host(host, offset)
+    for source, expected in (
+        (x, host),
+        (HostArray(x.array[::2]), host[::2]),
+        (HostArray(x.array.reshape(1, rows, length)[:, ::-1]), host[None, ::-1]),
+    ):
+        turned = HostArray(np.moveaxis(source.array, -1, 0))
+        out = context.empty((*expected.shape[:-1], picks), x.dtype)
+        indexing.gather_across(context, turned, on_host(index), out)  # type: ignore[arg-type]
+        assert (out.array == expected[..., index]).all()
+
+
+# ------------------------------------------------------------------- products
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int32, np.uint64])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ((1, 1), (1, 1)),
+        ((70, 33), (33, 65)),
+        ((3, 1, 5, 18), (2, 18, 4)),
+        ((2, 2, 1500), (1500, 3)),
+    ],
+)
+def test_products_of_integers(context: HostContext, dtype: Any, first: Any, second: Any) -> None:
+    random = np.random.default_rng(5)
+    info = np.iinfo(dtype)
+    left = random.integers(info.min, info.max, first, dtype, endpoint=True)
+    right = random.integers(info.min, info.max, second, dtype, endpoint=True)
+    expected = np.matmul(left, right)
+    turned = on_host(np.swapaxes(left, -1, -2)).array, on_host(np.swapaxes(right, -1, -2)).array
+    for x in (on_host(left), HostArray(np.swapaxes(turned[0], -1, -2))):
+        for y in (on_host(right), HostArray(np.swapaxes(turned[1], -1, -2))):
+            out = products.product(context, x, y)  # type: ignore[arg-type]
+            assert out.shape[0] == -(-first[-1] // 512)
+            assert (out.array.sum(axis=0, dtype=dtype) == expected).all()
+    reversed_ = HostArray(on_host(left).array[..., ::-1])
+    out = products.product(context, reversed_, on_host(right))  # type: ignore[arg-type]
+    expected = np.matmul(left[..., ::-1], right)
+    assert (out.array.sum(axis=0, dtype=dtype) == expected).all()
 
 
 # --------------------------------------------------------------- elementwise

@@ -413,11 +413,7 @@ class CudaClient(Fusion, Graphs, LinalgFamilies, ArrayLibClient):
         search_into(self.context, sorted_array, contiguous, side == "right", out)
         return out
 
-    # ----------------------------------------------------------------- matrices
-    def matmul(self, left: Array, right: Array) -> Array:
-        with self.context.inside():
-            return self.xp.matmul(left, right)
-
+    # --------------------------------------------------------------- transforms
     def fft(self, array: Array, kind: str, length: int) -> Array:
         if not array.size:
             return self._empty_transform(array, kind, length)

@@ -1,4 +1,4 @@
-"""Factorisations by cuBLAS and cuSOLVER, through CuPy, and what CuPy leaves out.
+"""Products and factorisations by cuBLAS and cuSOLVER, through CuPy, and what CuPy leaves out.
 
 CuPy reports neither singular nor indefinite matrices unless it is told to, since it has to wait for the device then; numr
 raises, as on the CPU.
@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import importlib
 import math
+from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from numr import dtypes as dt
 from numr.ir import ops
-from numr.ir.ops import Reduction
+from numr.ir.fused import Computation, Source, Step
+from numr.ir.ops import Reduction, Signature
 from numr.layout import broadcast_shapes
+from numr.runtime.cuda.products import product
 
 if TYPE_CHECKING:
     from numr.runtime.cuda.context import DeviceContext
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
 Array = Any
 
 
+#: Elements of integer matrices from which it is worth a kernel of its own that one of them is a vector.
+_LARGE = 1 << 14
 #: Factorisations that cuSOLVER breaks off, or never ends, where a matrix is not finite.
 _REFUSING_NAN = frozenset({"eig", "eigvals", "svd"})
 
@@ -43,7 +49,45 @@ class LinalgFamilies:
         def reduce(
             self, kind: Reduction, array: Array, axes: tuple[int, ...], keepdims: bool, dtype: Any
         ) -> Array: ...
+        def reduce_fused(
+            self,
+            computation: Computation,
+            operands: Sequence[Any],
+            shape: tuple[int, ...],
+            kind: Reduction,
+            axes: tuple[int, ...],
+            keepdims: bool,
+            dtype: Any,
+        ) -> Array: ...
         def _operation(self, op: ops.Op, kinds: tuple[Any, ...]) -> Any: ...
+
+    def matmul(self, left: Array, right: Array) -> Array:
+        if left.dtype.kind in "iu" and left.size and right.size:
+            # CuPy's own kernels take seconds to compile.
+            return self._product_of_integers(left, right)
+        with self.context.inside():
+            return self.xp.matmul(left, right)
+
+    def _product_of_integers(self, left: Array, right: Array) -> Array:
+        dtype: dt.DType = left.dtype
+        rows, terms = left.shape[-2:]
+        columns = right.shape[-1]
+        if min(rows, columns) == 1 and left.size + right.size >= _LARGE:
+            # What is read once is best read by a reduction.
+            stack = broadcast_shapes(left.shape[:-2], right.shape[:-2], function="matmul")
+            shape = (*stack, rows, columns, terms)
+            factors = (
+                left[..., None, :],
+                right.swapaxes(-1, -2)[..., None, :, :],
+            )
+            axis = len(shape) - 1
+            return self.reduce_fused(
+                _multiplication(dtype), factors, shape, Reduction.SUM, (axis,), False, dtype
+            )
+        parts = product(self.context, left, right)
+        if parts.shape[0] == 1:
+            return parts.reshape(parts.shape[1:])
+        return self.reduce(Reduction.SUM, parts, (0,), False, dtype)
 
     def _factorise(self, family: str, *operands: Array, **options: Any) -> tuple[Array, ...]:
         """Call CuPy's factorisation, with failures as errors."""
@@ -150,3 +194,11 @@ class LinalgFamilies:
             # Where a pivot is zero the factors may be incomplete.
             product = xp.where(failures > 0, array.dtype.type(0), product)
             return product.reshape(shape).astype(array.dtype, copy=False)
+
+
+@cache
+def _multiplication(dtype: dt.DType) -> Computation:
+    """Products of elements."""
+    source = Source(dtype, is_array=True)
+    step = Step(ops.MULTIPLY, Signature(dtype, dtype), (0, 1))
+    return Computation((source, source), (step,), (2,))
