@@ -16,6 +16,11 @@ __all__ = ["COPIES", "Texts"]
 
 #: How often the code of one element may stand in a kernel, by its number of operations.
 COPIES: Final = ((24, 16), (64, 8), (128, 4))
+#: Operations from which an element is more work than reading it, and blocks that fit on a multiprocessor at least then,
+#: unless a thread holds elements of more bytes, which would not leave registers for the work.
+_MUCH: Final = 64
+_RESIDENT: Final = 4
+_FEW: Final = 128
 #: Bytes of elements that a thread holds at a time, at most.
 _HELD: Final = 1024
 
@@ -68,6 +73,8 @@ class Texts:
         most = min(most, max(1, _HELD // sum(itemsizes)))
         self.vector = min(VECTOR // max(itemsizes), most)
         self.unroll = min(most // self.vector, 4)
+        is_light = self.vector * self.unroll * sum(itemsizes) <= _FEW
+        self._resident = _RESIDENT if self.size > _MUCH and is_light else 1
 
     # ------------------------------------------------------------------ parts
     def _memory(self, array: int) -> str:
@@ -168,7 +175,8 @@ class Texts:
             f"{texts.head()}"
             + (texts.dims_type(rank, len(classes), len(classes)) if has_dims else "")
             + texts.signature(
-                self._parameters("length rows chunks" if rank else "length", has_dims)
+                self._parameters("length rows chunks" if rank else "length", has_dims),
+                resident=self._resident,
             )
             + f"{place}{starts}{raws}"
             "    #pragma unroll\n"

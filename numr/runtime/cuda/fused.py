@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from numr import dtypes as dt
 from numr.codegen.elementwise import expression, operand
-from numr.codegen.expr import Expr, topological
+from numr.codegen.expr import Expr, by_fma, topological
 from numr.codegen.fused import expressions
 from numr.dtypes import DType
 from numr.ir.fused import Computation, Source, Step
@@ -228,7 +228,7 @@ def _weight(op: Op | None, compute: DType) -> int:
     dtypes = [dt.bool_ if op is SELECT and i == 0 else compute for i in range(op.arity)]
     value = expression(op, compute, *(operand(f"x{i}", dtype) for i, dtype in enumerate(dtypes)))
     roots = [value] if isinstance(value, Expr) else list(value)
-    return max(1, sum(1 for _ in topological(roots)) // _STEP)
+    return max(1, sum(1 for _ in topological(by_fma(roots))) // _STEP)
 
 
 class Fusion(RuntimeClient[Any]):

@@ -30,7 +30,7 @@ __all__ = ["FusedReduction", "way_through"]
 Array = Any
 
 #: Vectors that a thread reads before it joins them, by the number of operations of an element.
-_UNROLL: Final = ((12, 8), (40, 4), (96, 2))
+_UNROLL: Final = ((12, 8), (96, 4), (192, 2))
 #: Ways through operands that are remembered.
 _REMEMBERED: Final = 256
 #: Bytes of arguments that a kernel takes at most.
