@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
@@ -140,16 +141,26 @@ def _fma(first: Any, second: Any, term: Any) -> Any:
     # Beyond these sizes the parts may be out of range.
     sizes = np.abs(np.broadcast_arrays(first, second, product, term))
     moderate = ((sizes > 2.0**-400) & (sizes < 2.0**400)).all(axis=0)
+    finite = np.isfinite(first) & np.isfinite(second)
+    plain = np.where(finite & np.isinf(term), term, plain)
     result = np.where(moderate, result, plain)
-    for place in np.argwhere(~moderate & np.isfinite(plain) & (first != 0) & (second != 0)):
+    rare = ~moderate & finite & np.isfinite(term) & (first != 0) & (second != 0)
+    for place in np.argwhere(rare):
         at = tuple(place)
         values = (
             Fraction(float(np.broadcast_to(x, plain.shape)[at])) for x in (first, second, term)
         )
         exact = next(values) * next(values) + next(values)
         if exact:
-            result[at] = exact.numerator / exact.denominator
+            result[at] = _nearest(exact)
     return result
+
+
+def _nearest(exact: Fraction) -> float:
+    try:
+        return exact.numerator / exact.denominator
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
 
 
 def _two_sum(first: Any, second: Any) -> tuple[Any, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import math
 import operator
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -118,6 +119,72 @@ def test_topological_order_is_complete_and_ends_with_the_roots() -> None:
     position = {node: i for i, node in enumerate(order)}
     assert all(position[arg] < position[node] for node in order for arg in node.args)
     assert value_of(deep, x=0.5) == pytest.approx(2.0)
+
+
+def exact_sum(first: float, second: float, term: float) -> Fraction:
+    return Fraction(first) * Fraction(second) + Fraction(term)
+
+
+@pytest.mark.parametrize("type", [F32, F64], ids=str)
+@pytest.mark.parametrize("cancels", [False, True])
+def test_a_product_and_a_sum_are_rounded_once(type: Scalar, cancels: bool) -> None:
+    dtype = DTYPES[type.name]
+    rng = np.random.default_rng(4)
+    exponents = 2.0 ** rng.integers(-60, 60, 3000)
+    x, y = (rng.normal(size=3000) * exponents).astype(dtype), rng.normal(size=3000).astype(dtype)
+    # Next to the product, or next to half a unit in its last place, where rounding twice would show.
+    near = x * y * (-1 if cancels else 2.0 ** -rng.integers(20, 60, 3000))
+    z = near.astype(dtype)
+    names = [var(name, type) for name in "xyz"]
+    (got,) = evaluate([ex.fma(*names)], {"x": x, "y": y, "z": z})
+    assert got.dtype == dtype
+    for value, *row in zip(got.tolist(), x.tolist(), y.tolist(), z.tolist(), strict=True):
+        exact = exact_sum(*row)
+        neighbours = (np.nextafter(dtype.type(value), dtype.type(end)) for end in (-np.inf, np.inf))
+        error = abs(Fraction(value) - exact)
+        assert all(error <= abs(Fraction(float(other)) - exact) for other in neighbours)
+
+
+@pytest.mark.parametrize("type", [F32, F64], ids=str)
+def test_special_values_of_a_product_and_a_sum(type: Scalar) -> None:
+    dtype = DTYPES[type.name]
+    big = float(np.finfo(dtype).max)
+    tiny = float(np.finfo(dtype).smallest_subnormal)
+    rows = [
+        (big, 2.0, -big, big),
+        (big, 2.0, -np.inf, -np.inf),
+        (np.inf, 0.0, 1.0, np.nan),
+        (-0.0, 1.0, -0.0, -0.0),
+        (0.0, -1.0, 0.0, 0.0),
+        (tiny, 0.5, 0.0, 0.0),
+        (tiny, 0.5, tiny, 2 * tiny),
+        (tiny, -0.5, 1.0, 1.0),
+    ]
+    columns = np.asarray(rows).T.astype(dtype)
+    names = [var(name, type) for name in "xyz"]
+    (got,) = evaluate([ex.fma(*names)], dict(zip("xyz", columns[:3], strict=True)))
+    np.testing.assert_array_equal(got, columns[3])
+    np.testing.assert_array_equal(np.signbit(got)[3:], np.signbit(columns[3])[3:])
+
+
+def test_devices_with_fma_compute_what_was_given_for_them() -> None:
+    x, y, z = (var(name, F32) for name in "xyz")
+    total, rest = ex.product_plus(x, y, z), ex.less_product(z, x, y)
+    assert (total.op, total.args) == ("add", (x * y, z))
+    assert total is not x * y + z
+    assert (rest.op, rest.args) == ("sub", (z, x * y))
+    nested = ex.sqrt(ex.product_plus(total, y, 1.0)) - z
+    made = ex.by_fma([total, rest, nested, x * y + z])
+    assert made[:2] == [ex.fma(x, y, z), ex.fma(-x, y, z)]
+    assert made[2] is ex.sqrt(ex.fma(ex.fma(x, y, z), y, 1.0)) - z
+    assert made[3] is x * y + z
+    values = {"x": np.float32(1 + 2**-12), "y": np.float32(1 + 2**-12), "z": np.float32(-1)}
+    assert evaluate([total], values)[0] == np.float32(2**-11)
+    assert evaluate([total], values, fma=True)[0] == np.float32(2**-11 + 2**-24)
+    for build in (ex.fma, ex.product_plus):
+        for type in (F16, I32):
+            with pytest.raises(TypeError):
+                build(*[var("h", type)] * 3)
 
 
 @pytest.mark.parametrize("type", INTEGERS, ids=str)
