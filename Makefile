@@ -57,7 +57,7 @@ test-unit: setup
 	$(PYTEST) -n $(WORKERS) tests/unit
 
 test-all: setup
-	$(PYTEST) -n $(WORKERS) --ignore=tests/docs tests
+	$(PYTEST) -n $(WORKERS) --ignore=tests/docs --ignore=tests/ecosystem tests
 
 docs-test: setup
 	$(PYTEST) --doctest-modules numr tests/docs

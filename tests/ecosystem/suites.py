@@ -123,6 +123,24 @@ SUITES: Final = (
         ),
         variables={"EINOPS_TEST_BACKENDS": "numr"},
     ),
+    Suite(
+        name="cubed",
+        plugin="cubed",
+        modules=(
+            "cubed.tests.test_array_api",
+            "cubed.tests.test_core",
+            "cubed.tests.test_gufunc",
+            "cubed.tests.test_indexing",
+            "cubed.tests.test_inspection",
+            "cubed.tests.test_linalg",
+            "cubed.tests.test_random",
+            "cubed.tests.array.test_nan_functions",
+            "cubed.tests.array.test_overlap",
+            "cubed.tests.array.test_pad",
+        ),
+        # Left out: storage in the cloud, and plans drawn by Graphviz, which is a program of its own.
+        arguments=("-m", "not cloud", "-k", "not visualize and not test_plan and not quad_means"),
+    ),
 )
 
 
