@@ -85,6 +85,16 @@ def test_rows(client, name, place):
     check(client, PROGRAMS[name](), *PLACES[place], kernel=kernel)
 
 
+@pytest.mark.parametrize("shape", [(5, 700), (70, 96), (70, 23)])
+def test_costly_values_are_held(client, shape):
+    """Where invocations share rows, exponentials are computed once, if a workgroup has room for them."""
+    computation = row_programs.softmax()
+    check(client, computation, shape, (1,))
+    loop = client.fused_rows(computation, shape, (1,))
+    assert bool(loop.room()) == (not client.context.is_cpu)
+    assert not client.fused_rows(row_programs.layer_norm(), shape, (1,)).room()
+
+
 def test_results_that_share_words(client):
     """There is no kernel for rows that begin within a word of booleans, or for a boolean of each row."""
     check(client, row_programs.above_mean(), (37, 23), (1,), kernel=False)

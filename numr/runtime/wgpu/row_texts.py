@@ -1,13 +1,14 @@
 """The texts of kernels that compute rows: several reductions of a row, and what comes before, between and after them.
 
 Each reduction of a row is the function that reduces an array, on what is computed of the row where it would load that. It
-reads and computes anew each time, from the caches. Values of rows are variables of the invocation.
+reads anew each time, from the caches. What is costly to compute is held in memory of the workgroup between sweeps, where
+there is room. Values of rows are variables of the invocation.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Final, NamedTuple
@@ -31,7 +32,7 @@ from numr.runtime.wgpu.reducing_texts import gathered
 from numr.runtime.wgpu.texts import WORKGROUP, Parameters
 from numr.runtime.wgpu.windows import Pattern
 
-__all__ = ["RowVariant", "fold_at", "largest", "operands_of", "row_text"]
+__all__ = ["RowVariant", "costly", "fold_at", "largest", "operands_of", "row_text"]
 
 
 class RowVariant(NamedTuple):
@@ -52,6 +53,8 @@ class RowVariant(NamedTuple):
         Invocations in a workgroup.
     software : bool
         Whether the adapter is a software one.
+    held : int
+        Loads of all rows of a workgroup for which it has room to hold values; 0 if nothing is held.
     """
 
     computation: RowComputation
@@ -62,12 +65,16 @@ class RowVariant(NamedTuple):
     words: int
     group: int
     software: bool
+    held: int
 
 
 #: Functions and types that each reduction, and what is stored, has of its own.
 _OWN: Final = re.compile(
     r"(?<![.\w])(Value|Values|Run|take|join|finish|begun|grown|total|gathered|element|Results|source_at|four_at|Four)\b"
 )
+#: Dtypes whose values are held, and the number of operations from which on they are.
+_HELD: Final = ("float32", "int32", "uint32")
+_COSTLY: Final = 24
 _FIELDS: Final = ("row", "outputs", "length", "elements", "width")
 
 
@@ -102,15 +109,18 @@ class _Part(NamedTuple):
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, computation: RowComputation, values: Sequence[int]) -> _Part:
-        """What some values need."""
+    def of(
+        cls, computation: RowComputation, values: Sequence[int], held: Collection[int] = ()
+    ) -> _Part:
+        """What some values need, of which some of each element are held."""
         elements, given, _ = operands_of(computation)
         rows = [v for v, per_row in enumerate(computation.per_row) if per_row and v not in given]
-        _, taken = computation.part(values, [*elements, *rows])
-        known = [v for v in taken if v in rows]
+        _, taken = computation.part(values, [*elements, *rows, *held])
+        known = [v for v in taken if v in rows or v in held]
         order = [*elements, *given, *known]
         part, _ = computation.part(values, order, order)
-        return cls(part, tuple(map(_name, known)))
+        # The function of an element has its number by the name of ``i``.
+        return cls(part, tuple(f"held{v}_at(i)" if v in held else _name(v) for v in known))
 
     def code(self, start: int) -> Code:
         """Its function, whose scalars are in the parameters' words from ``start`` on."""
@@ -138,6 +148,24 @@ def largest(computation: RowComputation) -> int:
         for value in computation.targets(sweep)
     ]
     return max((part.code(0).size for part in parts), default=0)
+
+
+def costly(computation: RowComputation) -> list[list[int]]:
+    """For each sweep the values of each element that it computes and that are better held than computed again."""
+    found: list[list[int]] = []
+    for held in computation.held:
+        known = [value for values in found for value in values]
+        found.append(
+            [
+                value
+                for value in held
+                if value not in known
+                and computation.step(value)
+                and computation.dtype(value).name in _HELD
+                and _Part.of(computation, (value,), known).code(0).size >= _COSTLY
+            ]
+        )
+    return found
 
 
 @dataclass(frozen=True)
@@ -177,6 +205,9 @@ class _Text:
         self.elements, self.given, self.rows = operands_of(self.computation)
         self.scalars = sum(scalars.words_of(self.computation.dtype(i)) for i in self.given)
         self.places = self.scalars + variant.words
+        self.costly = costly(self.computation) if variant.held else []
+        #: Values of each element that are held.
+        self.held: list[int] = []
         self.types: frozenset[str] = frozenset()
         self.buffers: tuple[StorageBuffer, ...] = ()
         self.functions = ""
@@ -188,6 +219,8 @@ class _Text:
         body = self._given()
         for number, sweep in enumerate(computation.sweeps):
             body += self._row_values(sweep.rows)
+            if self.costly:
+                body += self._held(self.costly[number])
             body += "".join(map(self._reduced, sweep.reductions))
             body += self._stored(number, sweep.stores)
         targets = [v for v in computation.results if computation.per_row[v]]
@@ -212,6 +245,7 @@ class _Text:
         text = (
             f"{params.text}{texts.prelude(self.types)}{declared}"
             "fn place(j: u32) -> u32 { return j; }\n"
+            "var<private> origin: u32;\n"
             f"{self.functions}{self._head()}{body}}}\n"
         )
         return KernelText(text, tuple(buffers), params.size), params
@@ -232,6 +266,11 @@ class _Text:
             f"{head}    let here = at < params.outputs;\n"
             "    let o = min(at, params.outputs - 1u);\n"
             "    let base = o * params.length;\n"
+            + (
+                "    origin = (at - t / params.width) * params.length;\n"
+                if self.variant.held
+                else ""
+            )
         )
 
     def _given(self) -> str:
@@ -278,7 +317,7 @@ class _Text:
         variant, computation = self.variant, self.computation
         step = computation.step(number)
         assert step is not None
-        part = _Part.of(computation, step.arguments)
+        part = _Part.of(computation, step.arguments, self.held)
         fold = fold_at(computation, number)
         loads = _Loads(
             fold,
@@ -330,22 +369,51 @@ class _Text:
         """Statements that compute and write results for each element."""
         if not values:
             return ""
-        computation, wide = self.computation, self.variant.wide
-        part = _Part.of(computation, values)
+        code, made = self._made(values, f"_s{number}")
+        lines = []
+        for k, v in enumerate(values):
+            own = [code.picked(name)[k] for name in made]
+            if self.variant.wide:
+                lines += vectors.stores(self.computation.dtype(v), f"out{v}", "(base + j)", own)
+            else:
+                lines += [f"out{v}[base + j] = {value};" for value in own]
+        return self._along_row(lines, f"_s{number}")
+
+    def _held(self, values: Sequence[int]) -> str:
+        """Statements that compute values of each element and hold them."""
+        room, text = self.variant.held, ""
+        for v in values:
+            code, made = self._made((v,), f"_h{v}")
+            type = texts.memory_type(self.computation.dtype(v))
+            place = "base + j - origin"
+            # Side by side for invocations side by side.
+            places = [f"{lane * room}u + {place}" for lane in range(len(made))]
+            lines = [
+                f"held{v}[{at}] = {code.picked(name)[0]};"
+                for at, name in zip(places, made, strict=True)
+            ]
+            at = f"(e & 3u) * {room}u + (e >> 2u)" if self.variant.wide else "e"
+            start = f"{WIDTH}u * origin" if self.variant.wide else "origin"
+            self.functions += (
+                f"var<workgroup> held{v}: array<{type}, {room * len(made)}>;\n"
+                f"fn held{v}_at(i: u32) -> {type} {{\n    let e = i - {start};\n    return held{v}[{at}];\n}}\n"
+            )
+            text += self._along_row(lines, f"_h{v}")
+        self.held += values
+        return text
+
+    def _made(self, values: Sequence[int], name: str) -> tuple[Code, list[str]]:
+        """The function that computes values of elements, and the names of what it gives for each of a load."""
+        part = _Part.of(self.computation, values, self.held)
         code = part.code(0)
         self.types |= code.types
-        name = f"_s{number}"
         self.functions += _OWN.sub(rf"\g<0>{name}", self._elements(part))
-        function = "four_at" if wide else "source_at"
-        lines = [f"let made = {function}{name}(base + j);"]
-        lanes = [code.picked(f"made.l{lane}") for lane in range(WIDTH)] if wide else []
-        for k, v in enumerate(values):
-            dtype = computation.dtype(v)
-            if wide:
-                own = [picked[k] for picked in lanes]
-                lines += vectors.stores(dtype, f"out{v}", "(base + j)", own)
-            else:
-                lines.append(f"out{v}[base + j] = {code.picked('made')[k]};")
+        return code, [f"made.l{lane}" for lane in range(WIDTH)] if self.variant.wide else ["made"]
+
+    def _along_row(self, lines: Sequence[str], name: str) -> str:
+        """Statements that each invocation does for its loads of a row, of which ``made`` is what is computed."""
+        function = f"four_at{name}" if self.variant.wide else f"source_at{name}"
+        lines = [f"let made = {function}(base + j);", *lines]
         return (
             "    if (here) {\n        for (var j = lane; j < params.length; j += step) {\n"
             f"{_indented(lines, '            ')}        }}\n    }}\n"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from numr.dtypes import DType
 from numr.ir.rows import RowComputation, SingleReduction
@@ -17,17 +17,21 @@ from numr.runtime.storage import DeviceArray
 from numr.runtime.wgpu import texts
 from numr.runtime.wgpu.computed import Computed, pack_scalars, way_of
 from numr.runtime.wgpu.epilogues import Epilogue
-from numr.runtime.wgpu.lines import Lines
+from numr.runtime.wgpu.lines import WIDTH, Lines
 from numr.runtime.wgpu.loading import Elements
 from numr.runtime.wgpu.programs import Recording
 from numr.runtime.wgpu.ranges import is_whole
 from numr.runtime.wgpu.reducing import MOST_LOADS, SOFTWARE_GROUP, After, Division, reduce_elements
 from numr.runtime.wgpu.reductions import MOST_COMPUTED, SMALL, Reductions
-from numr.runtime.wgpu.row_texts import RowVariant, fold_at, largest, operands_of, row_text
+from numr.runtime.wgpu.row_texts import RowVariant, costly, fold_at, largest, operands_of, row_text
 from numr.runtime.wgpu.texts import WORKGROUP
 from numr.runtime.wgpu.windows import Windows
 
 __all__ = ["Rows"]
+
+
+#: Workgroups have room to hold values for multiples of so many loads, so that there are few kernels.
+_ROOM: Final = 512
 
 
 class Rows(Reductions):
@@ -215,6 +219,23 @@ class _RowKernels:
         lines = Lines.of(array, self._axes, seen)
         return (lines.wide, lines.length) == (self._lines.wide, self._lines.length)
 
+    def room(self) -> int:
+        """Loads for which a workgroup holds values; 0 where none are worth it, or there is no room."""
+        context, division = self._client.context, self._division
+        values = sum(map(len, costly(self._computation)))
+        if not values or not division.together or context.is_cpu:
+            return 0
+        loads = WORKGROUP // division.width * self._lines.length
+        room = -(-loads // _ROOM) * _ROOM
+        width = 4 * WIDTH if self._lines.wide else 4
+        # The values of reductions are there as well.
+        own = WORKGROUP * sum(
+            fold_at(self._computation, number).stored.itemsize
+            for number in self._computation.reductions
+        )
+        limit = context.limits["max-compute-workgroup-storage-size"]
+        return room if values * room * width + own <= limit else 0
+
     def _run(
         self,
         work: Recording,
@@ -242,6 +263,7 @@ class _RowKernels:
             len(tail),
             group,
             context.is_cpu,
+            self.room(),
         )
         if division.together:
             groups, row = context.grid(-(-lines.outputs // (WORKGROUP // division.width)), 1)
