@@ -114,6 +114,34 @@ def test_counts(xp, client, monkeypatch, name, mode):
         assert close(got, right)
 
 
+#: Programs over rows, columns and whole arrays, with the most kernels that they are on a GPU.
+ON_GPUS = {
+    "softmax": (softmax, 1),
+    "layer norm": (layer_norm, 1),
+    "log sum exp": (log_sum_exp, 1),
+    "mean of rows": (lambda xp, x: xp.mean(x, axis=1, keepdims=True), 1),
+    "variance of rows": (lambda xp, x: xp.var(x, axis=1), 1),
+    "deviation of columns": (lambda xp, x: xp.std(x, axis=0, correction=1), 2),
+    "mean": (lambda xp, x: xp.mean(x), 1),
+    "variance": (lambda xp, x: xp.var(x), 2),
+    "norm": (lambda xp, x: xp.sqrt(xp.sum(x * x)), 1),
+    "standardized": (lambda xp, x: (x - xp.mean(x)) / xp.std(x), 3),
+}
+
+
+@pytest.mark.parametrize("name", ON_GPUS)
+def test_counts_on_gpus(xp, client, name):
+    f, most = ON_GPUS[name]
+    if not client.fusion_epilogues or client.runtime.name() == "cpu":
+        pytest.skip(f"{client.device} has no kernels for rows")
+    x = numbers(xp, 300, 2000)
+    graph = numr.capture(lambda x: f(xp, x), x)
+    assert len(graph.nodes) <= most, str(graph)
+    x[...] = numbers(xp, 300, 2000, seed=1)
+    graph.launch()
+    assert same(graph.outputs[0], f(xp, x))
+
+
 def test_long_programs_are_split(xp, client):
     def f(x):
         for i in range(300):

@@ -137,6 +137,9 @@ class _RowFusion:
             needed = [v for ref, v in group.stores.items() if self._is_needed(ref, group)]
             if len(needed) <= 1 and all(map(_follows_reduction, needed)):
                 return True
+        # What is reduced as it is has to lie as it would if it were computed.
+        if any(isinstance(v.operand, Ref) and not v.operand.layout.is_contiguous for v in reduced):
+            return False
         dtypes = tuple(value.dtype for value in reduced)
         return group.is_simple and self.limits.rows(group.shape, group.axes, dtypes)
 

@@ -109,7 +109,7 @@ class FusedRows:
             array = operands[i]
             values[i] = ptr = array.data.ptr
             addresses |= ptr
-            if ptr & 15 and i in self._reduced:
+            if i in self._reduced and (ptr & 15 or not array._c_contiguous):
                 # By itself it would be reduced in another order.
                 return False
             strides.append(
@@ -152,7 +152,10 @@ class FusedRows:
         if printer is None:
             printer = self._texts = RowTexts(self.computation)
         vector = VECTOR // self._dtypes[0].itemsize if plan.variant[0] else 1
-        copies = power_of_two(-(-plan.length // (vector * plan.lanes)))
+        copies = -(-plan.length // (vector * plan.lanes))
+        # Few numbers, so that few kernels are made.
+        unit = max(1, power_of_two(copies) // 8)
+        copies = -(-copies // unit) * unit
         held = copies * vector
         holds = (
             copies <= _HELD
