@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from conformance import status
 from conformance.xfails import XfailError
 from tests.ecosystem import outcomes
 from tests.ecosystem.__main__ import main
@@ -145,3 +146,13 @@ def test_parts_of_a_library_are_modules_of_it() -> None:
     assert variables["A"] == "b"
     assert variables["SCIPY_ARRAY_API"] == "1"
     assert "PYTEST_ADDOPTS" not in variables
+
+
+def test_a_row_of_the_page_is_that_of_a_suite_and_a_runtime() -> None:
+    page = f"text\n{status.BEGIN}\n{status.END}\nend\n"
+    columns = ("Suite", "Runtime", "Passed")
+    for cells in (("scipy", "cpu", "1"), ("scipy", "wgpu", "2"), ("einops", "cpu", "3")):
+        page = status.with_row(page, columns, cells, keys=2)
+    page = status.with_row(page, columns, ("scipy", "cpu", "4"), keys=2)
+    rows = [line for line in page.splitlines() if line.startswith("|")]
+    assert rows[2:] == ["| einops | cpu | 3 |", "| scipy | cpu | 4 |", "| scipy | wgpu | 2 |"]
