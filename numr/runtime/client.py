@@ -460,6 +460,10 @@ class RuntimeClient(ABC, Generic[A]):
 
         return composed_rows(self, computation, shape, axes)
 
+    def composes_distances(self, array: A, axes: tuple[int, ...]) -> bool:
+        """Whether :meth:`squared_distances` of an array is the same to the bit as its composed form."""
+        return type(self).squared_distances is RuntimeClient.squared_distances
+
     def squared_distances(self, array: A, center: A, axes: tuple[int, ...], keepdims: bool) -> A:
         """Sum over axes the squared absolute values of ``array - center``, which broadcast to ``array``'s shape.
 

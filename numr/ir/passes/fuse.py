@@ -20,7 +20,7 @@ from numr.ir.passes.order import conflict, reads, writes
 from numr.ir.passes.simplify import count_readers, dead_code, stable_buffers
 from numr.layout.composition import compose
 
-__all__ = ["Fuses", "FusionLimits", "fuse"]
+__all__ = ["CHEAP", "Fuses", "FusionLimits", "fuse"]
 
 #: Says whether a runtime fuses an operation (None: a conversion) that computes in a dtype.
 Fuses = Callable[[Op | None, DType], bool]
@@ -60,7 +60,7 @@ class FusionLimits:
 
 
 #: Operations that cost so little that computing them again is cheaper than storing and loading the result.
-_CHEAP: Final = frozenset(
+CHEAP: Final = frozenset(
     {
         *(ops.ABS, ops.ADD, ops.SUBTRACT, ops.MULTIPLY, ops.NEGATIVE, ops.POSITIVE, ops.SQUARE),
         *(ops.MAXIMUM, ops.MINIMUM, ops.CLIP, ops.SELECT, ops.CONJ, ops.REAL, ops.IMAG),
@@ -189,7 +189,7 @@ class _Fusion:
         values = producer.needed([producer.stores[whole]])
         grows = view.layout.has_internal_overlap or view.shape != group.shape
         alone = self.readers.get(view.buffer, 0) == 1 and view.buffer not in self.outputs
-        cheap = all(value.is_source or value.op is None or value.op in _CHEAP for value in values)
+        cheap = all(value.is_source or value.op is None or value.op in CHEAP for value in values)
         if not (alone and (cheap or not grows)) or self._is_long(values, group.values):
             return None
         since = self.items[self.items.index(producer) + 1 :]

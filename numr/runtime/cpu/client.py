@@ -13,11 +13,12 @@ from numr import dtypes as dt
 from numr.dtypes import DefaultDTypes, DType, Kind
 from numr.ir.fused import Computation
 from numr.ir.ops import CLIP, MAXIMUM, MINIMUM, POW, SELECT, Op, Reduction
+from numr.ir.rows import RowComputation
 from numr.layout import broadcast_shapes
 from numr.runtime.arraylib.client import ArrayLibClient
 from numr.runtime.arraylib.functions import Function
 from numr.runtime.buffers import array_from_dlpack
-from numr.runtime.client import Loop
+from numr.runtime.client import FusedLoop, Loop
 from numr.runtime.cpu.blockwise import (
     FOLDS,
     MANY,
@@ -446,6 +447,28 @@ class CpuClient(ArrayLibClient):
         whole = self.empty(shape, elements.dtype)
         elements.loop(operands, [whole])
         return self.reduce(kind, whole, axes, keepdims, dtype)
+
+    def fuses_rows(
+        self, shape: tuple[int, ...], axes: tuple[int, ...], dtypes: tuple[DType, ...]
+    ) -> bool:
+        from numr.runtime.cpu.rows import keeps_rows_whole
+
+        return keeps_rows_whole(shape, axes)
+
+    def fused_rows(
+        self, computation: RowComputation, shape: tuple[int, ...], axes: tuple[int, ...]
+    ) -> FusedLoop:
+        from numr.runtime.cpu.rows import row_loop
+
+        return row_loop(
+            self, computation, shape, axes, super().fused_rows(computation, shape, axes)
+        )
+
+    def composes_distances(self, array: Array, axes: tuple[int, ...]) -> bool:
+        from numr.runtime.cpu.rows import keeps_rows_whole
+
+        # The sum of each row is the same however many rows there are.
+        return array.flags.c_contiguous and keeps_rows_whole(array.shape, axes)
 
     def squared_distances(
         self, array: Array, center: Array, axes: tuple[int, ...], keepdims: bool

@@ -297,8 +297,8 @@ class Recorder(RuntimeClient[Any]):
     def squared_distances(
         self, array: Any, center: Any, axes: tuple[int, ...], keepdims: bool
     ) -> Any:
-        if type(self.real).squared_distances is RuntimeClient.squared_distances:
-            # The composed form: its parts are recorded, and can be fused.
+        if self.real.composes_distances(array, axes):
+            # The parts of the composed form are recorded, and can be fused.
             return super().squared_distances(array, center, axes, keepdims)
         return self._call("squared_distances", array, center, axes, keepdims)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ctypes import addressof, c_char
 from operator import and_
 from typing import Any, Final, NamedTuple
@@ -107,6 +107,38 @@ class KernelLoop:
             for part in layout.serial:
                 layout.kernel.run(words, *part)
 
+    def bound(
+        self, operands: Sequence[Any], results: Sequence[Array], *, streams: bool = False
+    ) -> Callable[..., None] | None:
+        """What computes the same, in the calling thread, on arrays of the same strides that lie elsewhere.
+
+        It takes the addresses of the operands that are arrays, and of the results: multiples of their elements' sizes.
+        None where there is nothing to compute, or elements do not lie at their natural places.
+
+        Parameters
+        ----------
+        operands, results : sequence
+            What such arrays look like; nothing is computed of them. The scalars are those that are taken.
+        streams : bool
+            Whether results go past the caches where they are one row; they lie at multiples of ``ALIGNMENT`` then.
+        """
+        prepared = self._prepared(operands, results, streams=streams, elsewhere=True)
+        if prepared is None:
+            return None
+        words, layout = prepared
+        rest, pack = words[self._addresses.size :], self._addresses.pack
+        run, parts = layout.kernel.run, layout.serial
+        if len(parts) == 1:
+            (part,) = parts
+            return lambda *addresses: run(pack(*addresses) + rest, *part)
+
+        def compute(*addresses: int) -> None:
+            own = pack(*addresses) + rest
+            for part in parts:
+                run(own, *part)
+
+        return compute
+
     def rows(self, operands: Sequence[Any], result: Array, count: int) -> None:
         """Compute ``count`` rows of the one result, in the calling thread, each into the same array with one axis.
 
@@ -119,7 +151,12 @@ class KernelLoop:
             layout.kernel.run(words, 0, layout.plan.rows, 0, layout.plan.length)
 
     def _prepared(
-        self, operands: Sequence[Any], results: Sequence[Array], in_order: bool = False
+        self,
+        operands: Sequence[Any],
+        results: Sequence[Array],
+        in_order: bool = False,
+        streams: bool = False,
+        elsewhere: bool = False,
     ) -> tuple[bytes, _Layout] | None:
         """The words that a kernel is given, and what is known of the arrays; None where nothing is left to do."""
         arrays = [operands[i] for i in self._arrays]
@@ -140,9 +177,11 @@ class KernelLoop:
                 self._layouts.popitem(last=False)
         addresses = _addresses(arrays, layout.contiguous)
         if not layout.aligned or any(map(and_, addresses, self._below)):
-            self._unaligned(operands, results)
+            if not elsewhere:
+                self._unaligned(operands, results)
             return None
-        streamed = layout.streamed and not any(x % ALIGNMENT for x in addresses[-len(results) :])
+        streamed = layout.streamed or (streams and layout.plan.rows == 1)
+        streamed = streamed and not any(x % ALIGNMENT for x in addresses[-len(results) :])
         scalars = [
             np.asarray(operands[i], dtype).tobytes().ljust(8, b"\0") for i, dtype in self._scalars
         ]

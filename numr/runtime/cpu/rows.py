@@ -1,0 +1,441 @@
+"""Computations of rows, some rows at a time: what lies between their reductions stays in the processor's cache.
+
+Reductions are NumPy's, of the same rows in the same order as those of a whole array; the elementwise work between them is
+what :mod:`numr.runtime.cpu.fused` makes of it.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from numr.dtypes import DType
+from numr.ir.fused import Computation, Source, Step
+from numr.ir.ops import Reduction, Signature
+from numr.ir.passes.fuse import CHEAP
+from numr.ir.rows import RowComputation, Sweep
+from numr.runtime.cpu.blockwise import FOLDS, MANY
+from numr.runtime.cpu.jit.loops import STREAMED_BYTES, KernelLoop
+from numr.runtime.cpu.memory import ALIGNMENT
+from numr.runtime.cpu.reductions import REDUCTIONS
+from numr.runtime.cpu.threads import blocks, run_blocks
+
+if TYPE_CHECKING:
+    from numr.runtime.client import FusedLoop
+    from numr.runtime.cpu.client import CpuClient
+    from numr.runtime.cpu.fused import BlockLoop
+
+__all__ = ["RowLoop", "keeps_rows_whole", "row_loop"]
+
+Array = np.ndarray[Any, Any]
+
+#: Bytes of the largest elements in one block of rows: the few that are needed at a time fit into the second cache.
+_BLOCK_BYTES: Final = 1 << 19
+#: Rows of a block are a multiple of so many, so that blocks begin at whole cache lines.
+_ROWS: Final = 16
+
+
+def keeps_rows_whole(shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
+    """Whether reductions of a C-contiguous array go over each row by itself, and rows are at the end."""
+    first = len(shape) - len(axes)
+    if not first or tuple(sorted(axes)) != tuple(range(first, len(shape))):
+        return False
+    long = [axis for axis, n in enumerate(shape) if n >= MANY]
+    # Of larger arrays the first long axis is split.
+    return math.prod(shape) <= FOLDS.whole or bool(long and long[0] < first)
+
+
+class _Work(NamedTuple):
+    """Elementwise work of a sweep.
+
+    Attributes
+    ----------
+    loop : KernelLoop or BlockLoop
+        What does it.
+    reads, writes, arrays : tuple of int
+        Numbers of the values, and of those that are arrays.
+    """
+
+    loop: KernelLoop | BlockLoop
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    arrays: tuple[int, ...]
+
+
+class _Stage(NamedTuple):
+    """A sweep made ready: work on values of rows, on those of elements, and reductions of values into others."""
+
+    rows: _Work | None
+    elements: _Work | None
+    reductions: tuple[tuple[np.ufunc, DType | None, int, int], ...]
+
+
+class _Moving(NamedTuple):
+    """An array with one axis for rows: its address, and how far it is from row to row."""
+
+    array: Array
+    first: int
+    step: int
+
+
+class _Bound(NamedTuple):
+    """What is known of all blocks of as many rows, during one run.
+
+    Attributes
+    ----------
+    computes : list of pair of (callable or None)
+        For each stage what does the work on rows and on elements, given addresses.
+    passing : dict of int to (callable or None)
+        What copies results past the caches.
+    fixed : dict of int to int
+        Addresses of arrays that are the same for all blocks.
+    viewed : list of int
+        The values of which blocks need the arrays themselves.
+    """
+
+    computes: list[list[Callable[..., None] | None]]
+    passing: dict[int, Callable[..., None] | None]
+    fixed: dict[int, int]
+    viewed: list[int]
+
+
+class _Call(NamedTuple):
+    """One run.
+
+    Attributes
+    ----------
+    fixed : dict of int to Any
+        Operands that are the same for all rows.
+    moving : dict of int to _Moving
+        Operands and results of which each block has its rows.
+    passed : dict of int to _Moving
+        Results that go past the caches.
+    bound : dict of int to _Bound
+        By the number of rows.
+    """
+
+    fixed: dict[int, Any]
+    moving: dict[int, _Moving]
+    passed: dict[int, _Moving]
+    bound: dict[int, _Bound]
+
+
+#: So many numbers of rows are remembered by each thread: those of whole blocks, and of the last one.
+_COUNTS: Final = 2
+
+
+class _Scratch(threading.local):
+    """Memory of a thread for the values of a block, and the arrays and addresses in it by computation and rows."""
+
+    def __init__(self) -> None:
+        self.memory: Array = np.empty(0, np.uint8)
+        self.arrays: WeakKeyDictionary[
+            RowLoop, dict[int, tuple[dict[int, Array], dict[int, int]]]
+        ] = WeakKeyDictionary()
+
+    def reserve(self, nbytes: int) -> Array:
+        """Memory of at least that size, which the next call may hand out again."""
+        if self.memory.size < nbytes:
+            memory = np.empty(nbytes + ALIGNMENT, np.uint8)
+            start = -memory.__array_interface__["data"][0] % ALIGNMENT
+            self.memory = memory[start : start + nbytes]
+            self.arrays.clear()
+        return self.memory
+
+
+_scratch: Final = _Scratch()
+
+
+def row_loop(
+    client: CpuClient,
+    computation: RowComputation,
+    shape: tuple[int, ...],
+    axes: tuple[int, ...],
+    composed: FusedLoop,
+) -> FusedLoop:
+    """Prepare a computation of rows; by ``composed`` where blocks of rows would be reduced otherwise than all of them."""
+    reduced = []
+    for number in computation.reductions:
+        step = computation.step(number)
+        assert step is not None
+        (argument,) = step.arguments
+        # NumPy converts rows by pieces whose borders depend on where in an array they are.
+        converts = step.signature.compute != computation.dtype(argument)
+        if converts and step.op in (Reduction.SUM, Reduction.PROD):
+            return composed
+        reduced.append(argument)
+    if not keeps_rows_whole(shape, axes):
+        return composed
+    rows = RowLoop(client, computation, shape, axes)
+    stored = [i for i in reduced if i < len(computation.sources)]
+
+    def loop(operands: Sequence[Any], results: Sequence[Array]) -> None:
+        arrays = [*(operands[i] for i in stored), *results]
+        in_order = all(array.flags.c_contiguous for array in arrays)
+        (rows if in_order else composed)(operands, results)
+
+    return loop
+
+
+class RowLoop:
+    """A computation of rows of a shape; a ``FusedLoop``.
+
+    Parameters
+    ----------
+    client : CpuClient
+        Prepares elementwise work.
+    computation : RowComputation
+        What is computed; what sums are of is of the dtype that they compute in.
+    shape, axes : tuple of int
+        The shape and the axes along which rows lie; see :func:`keeps_rows_whole`.
+    """
+
+    def __init__(
+        self,
+        client: CpuClient,
+        computation: RowComputation,
+        shape: tuple[int, ...],
+        axes: tuple[int, ...],
+    ) -> None:
+        self._computation = computation
+        first = len(shape) - len(axes)
+        self._shape = shape
+        self._count = math.prod(shape[:first])
+        self._row = shape[first:]
+        self._ones = (1,) * len(axes)
+        self._axes = tuple(range(1, 1 + len(axes)))
+        length = math.prod(self._row)
+        itemsize = max(computation.dtype(v).itemsize for v in range(len(computation.per_row)))
+        rows = max(1, _BLOCK_BYTES // (itemsize * length))
+        self._rows = rows // _ROWS * _ROWS or rows
+        known: list[int] = []
+        self._stages = [
+            self._staged(client, sweep, held, known)
+            for sweep, held in zip(computation.sweeps, computation.held, strict=True)
+        ]
+        self._stored = {v for sweep in computation.sweeps for v in sweep.stores}
+        #: Results that go past the caches, by what copies them there.
+        self._streams: dict[int, KernelLoop] = {}
+        for v in self._stored:
+            dtype = computation.dtype(v)
+            copying = client.fused(_copy(dtype))
+            large = self._count * length * dtype.itemsize >= STREAMED_BYTES
+            if large and isinstance(copying, KernelLoop) and self._rows % _ROWS == 0:
+                self._streams[v] = copying
+        slots, sizes = self._placed()
+        starts = [sum(sizes[:slot]) * self._rows * length for slot in range(len(sizes) + 1)]
+        #: Where in scratch memory values are.
+        self._places = {v: starts[slot] for v, slot in slots.items()}
+        end = starts[-1]
+        for v, per_row in enumerate(computation.per_row):
+            if per_row and computation.step(v) and v not in computation.results:
+                self._places[v] = end
+                end += -(-self._rows * computation.dtype(v).itemsize // ALIGNMENT) * ALIGNMENT
+        self._scratch_bytes = end
+
+    # -------------------------------------------------------------- preparation
+    def _staged(
+        self, client: CpuClient, sweep: Sweep, held: Sequence[int], known: list[int]
+    ) -> _Stage:
+        """A sweep made ready; ``known`` are the values of elements that are there, to which it adds what it computes."""
+        computation = self._computation
+        per_row = [v for v, is_so in enumerate(computation.per_row) if is_so]
+
+        def work(values: Sequence[int], given: Sequence[int]) -> _Work | None:
+            if not values:
+                return None
+            part, reads = computation.part(values, given)
+            arrays = [v for v in (*reads, *values) if not computation.is_scalar(v)]
+            return _Work(client.fused(part), tuple(reads), tuple(values), tuple(arrays))
+
+        rows = work(sweep.rows, [v for v in per_row if v not in sweep.rows])
+        kept = [v for v in held if v not in known and self._is_costly(v, known)]
+        made = dict.fromkeys((*computation.targets(sweep), *kept))
+        steps = [v for v in made if computation.step(v) and v not in known]
+        elements = work(steps, [*per_row, *known])
+        known += steps
+        reductions = []
+        for number in sweep.reductions:
+            step = computation.step(number)
+            assert step is not None
+            assert isinstance(step.op, Reduction)
+            ufunc, computes = REDUCTIONS[step.op]
+            compute = step.signature.compute if computes else None
+            reductions.append((ufunc, compute, step.arguments[0], number))
+        return _Stage(rows, elements, tuple(reductions))
+
+    def _is_costly(self, value: int, known: Sequence[int]) -> bool:
+        """Whether computing a value again takes longer than storing and loading it."""
+        needed = self._computation.needed((value,), known)
+        steps = [self._computation.step(v) for v in needed if v not in known]
+        return any(step and step.op and step.op not in CHEAP for step in steps)
+
+    def _placed(self) -> tuple[dict[int, int], list[int]]:
+        """The slots of scratch memory that computed values have, and the bytes of an element in each."""
+        last: dict[int, int] = {}
+        for k, stage in enumerate(self._stages):
+            for work in (stage.elements,) if stage.elements else ():
+                last.update(dict.fromkeys((*work.reads, *work.writes), 2 * k))
+            last.update((argument, 2 * k + 1) for _, _, argument, _ in stage.reductions)
+        slots: dict[int, int] = {}
+        sizes: list[int] = []
+        free: list[int] = []
+        end = 2 * len(self._stages)
+        last.update(dict.fromkeys(self._streams, end))
+        live: dict[int, int] = {}
+        for k, stage in enumerate(self._stages):
+            # A result may take the place of what it is computed from.
+            free += [live.pop(v) for v in list(live) if last[v] <= 2 * k]
+            for v in stage.elements.writes if stage.elements else ():
+                if v in self._stored and v not in self._streams:
+                    continue
+                size = self._computation.dtype(v).itemsize
+                slot = next((s for s in reversed(free) if sizes[s] == size), None)
+                if slot is None:
+                    slot = len(sizes)
+                    sizes.append(size)
+                else:
+                    free.remove(slot)
+                slots[v] = live[v] = slot
+        return slots, sizes
+
+    # --------------------------------------------------------------------- runs
+    def __call__(self, operands: Sequence[Any], results: Sequence[Array]) -> None:
+        """Compute and write the results, over threads where there are several blocks."""
+        whole = {i: self._by_rows(i, x) for i, x in enumerate(operands)}
+        passed: dict[int, _Moving] = {}
+        for v, array in zip(self._computation.results, results, strict=True):
+            row = self._ones if self._computation.per_row[v] else self._row
+            array = array.reshape((self._count, *row))
+            if v in self._streams:
+                passed[v] = _moving(array)
+            else:
+                whole[v] = array
+        moving = {
+            v: _moving(x)
+            for v, x in whole.items()
+            if isinstance(x, np.ndarray) and x.ndim and len(x) > 1
+        }
+        fixed = {v: x for v, x in whole.items() if v not in moving}
+        call = _Call(fixed, moving, passed, {})
+        run_blocks(lambda part: self._block(part, call), blocks(self._count, 1, self._rows))
+
+    def _by_rows(self, number: int, operand: Any) -> Any:
+        """An operand with one axis for all rows; one without axes, or a scalar, where it is the same everywhere."""
+        if not isinstance(operand, np.ndarray):
+            return operand
+        if operand.size == 1 or not any(operand.strides):
+            key: tuple[Any, ...] = (*(0,) * operand.ndim, ...)
+            return operand[key]
+        if self._computation.per_row[number]:
+            return operand.reshape((self._count, *self._ones))
+        if operand.shape != self._shape:
+            operand = np.broadcast_to(operand, self._shape)
+        if not any(operand.strides[: -len(self._row)]):
+            return operand[(0,) * (operand.ndim - len(self._row))][None]
+        return operand.reshape((self._count, *self._row))
+
+    def _block(self, part: slice, call: _Call) -> None:
+        """Compute some rows."""
+        count, start = part.stop - part.start, part.start
+        scratch, places = self._scratch(count)
+        bound = call.bound.get(count)
+        if bound is None:
+            bound = call.bound[count] = self._bound(part, call, scratch)
+        values = {**call.fixed, **scratch}
+        for v in bound.viewed:
+            values[v] = call.moving[v].array[part]
+        addresses = {**bound.fixed, **places}
+        for v, (_, first, step) in call.moving.items():
+            addresses[v] = first + start * step
+        for stage, computes in zip(self._stages, bound.computes, strict=True):
+            for work, compute in zip((stage.rows, stage.elements), computes, strict=True):
+                if work is None:
+                    continue
+                if compute is None:
+                    reads, writes = ([values[v] for v in vs] for vs in (work.reads, work.writes))
+                    work.loop.serial(reads, writes)
+                else:
+                    compute(*[addresses[v] for v in work.arrays])
+            for ufunc, dtype, argument, number in stage.reductions:
+                ufunc.reduce(
+                    values[argument],
+                    axis=self._axes,
+                    dtype=dtype,
+                    keepdims=True,
+                    out=values[number],
+                )
+        for v, (array, first, step) in call.passed.items():
+            compute = bound.passing[v]
+            if compute is None:
+                np.copyto(array[part], values[v])
+            else:
+                compute(addresses[v], first + start * step)
+
+    def _bound(self, part: slice, call: _Call, scratch: dict[int, Array]) -> _Bound:
+        """What is known of all blocks of as many rows as one has."""
+        values = {**call.fixed, **scratch}
+        values.update((v, x.array[part]) for v, x in call.moving.items())
+        computes = []
+        viewed: set[int] = set()
+        for stage in self._stages:
+            pair: list[Callable[..., None] | None] = []
+            for work in (stage.rows, stage.elements):
+                compute = None
+                if work is not None:
+                    if isinstance(work.loop, KernelLoop):
+                        reads, writes = ([values[v] for v in x] for x in (work.reads, work.writes))
+                        compute = work.loop.bound(reads, writes)
+                    if compute is None:
+                        viewed.update((*work.reads, *work.writes))
+                pair.append(compute)
+            computes.append(pair)
+            viewed.update(v for reduction in stage.reductions for v in reduction[2:])
+        passing = {
+            v: self._streams[v].bound([values[v]], [x.array[part]], streams=True)
+            for v, x in call.passed.items()
+        }
+        fixed = {
+            v: x.__array_interface__["data"][0]
+            for v, x in call.fixed.items()
+            if isinstance(x, np.ndarray)
+        }
+        return _Bound(computes, passing, fixed, [v for v in call.moving if v in viewed])
+
+    def _scratch(self, count: int) -> tuple[dict[int, Array], dict[int, int]]:
+        """Arrays for the values of so many rows in memory of the thread, and their addresses."""
+        memory = _scratch.reserve(self._scratch_bytes)
+        known = _scratch.arrays.setdefault(self, {})
+        found = known.get(count)
+        if found is None:
+            if len(known) >= _COUNTS:
+                known.clear()
+            computation = self._computation
+            arrays = {
+                v: np.ndarray(
+                    (count, *(self._ones if computation.per_row[v] else self._row)),
+                    computation.dtype(v),
+                    memory,
+                    place,
+                )
+                for v, place in self._places.items()
+            }
+            start = memory.__array_interface__["data"][0]
+            addresses = {v: start + place for v, place in self._places.items()}
+            found = known[count] = (arrays, addresses)
+        return found
+
+
+def _moving(array: Array) -> _Moving:
+    return _Moving(array, array.__array_interface__["data"][0], array.strides[0])
+
+
+def _copy(dtype: DType) -> Computation:
+    """The computation that leaves elements as they are."""
+    step = Step(None, Signature(dtype, dtype), (0,))
+    return Computation((Source(dtype, is_array=True),), (step,), (1,))
