@@ -1,4 +1,4 @@
-"""Special functions by SciPy's names, as formulas that any runtime computes in one kernel.
+"""Special functions by SciPy's names, as formulas that any runtime computes in one kernel (the longest in float32 alone).
 
 They are what :mod:`numr.wgpu` has for ``scipy.special`` to find (``SCIPY_ARRAY_API=1``). On the CPU SciPy's own serve, on
 CUDA CuPy's. For what is not here (incomplete beta functions, other Bessel functions) a tensor has to be copied to

@@ -153,6 +153,8 @@ class _Trace:
         return computation, tuple(self.constants)
 
 
+#: Constants and operands of a kernel at most: on CUDA each takes 16 of 4096 bytes.
+_MOST_SOURCES: Final = 224
 #: Operations on values of one floating-point dtype never ask for a default.
 _NO_DEFAULTS: Final = dt.DefaultDTypes(dt.float64, dt.complex128, dt.int64, dt.int64)
 
@@ -219,8 +221,9 @@ class Formula:
 
 
 def _loop(client: RuntimeClient[Any], computation: Computation) -> Any:
-    """The kernel of a computation, or its operations one by one where the runtime has none."""
-    if all(client.fuses(step.op, step.signature.compute) for step in computation.steps):
+    """The kernel of a computation, or its operations one by one where the runtime has none or it would be too long."""
+    short = len(computation.sources) <= _MOST_SOURCES
+    if short and all(client.fuses(step.op, step.signature.compute) for step in computation.steps):
         return client.fused(computation)
     return RuntimeClient.fused(client, computation)
 
