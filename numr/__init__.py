@@ -40,6 +40,8 @@ from numr.config import config
 if TYPE_CHECKING:
     import numpy as np
 
+    from numr.interop.files import load, save
+    from numr.interop.safetensors import load_safetensors, save_safetensors
     from numr.runtime.device import Device
     from numr.runtime.registry import available, unavailable
     from numr.tensor.capture import capture, jit
@@ -66,7 +68,11 @@ __all__ = [
     "int32",
     "int64",
     "jit",
+    "load",
+    "load_safetensors",
     "namespace",
+    "save",
+    "save_safetensors",
     "uint8",
     "uint16",
     "uint32",
@@ -163,6 +169,10 @@ def asnumpy(x: Tensor, /) -> np.ndarray[Any, Any]:
 _LAZY = {
     "capture": "numr.tensor.capture",
     "jit": "numr.tensor.capture",
+    "load": "numr.interop.files",
+    "load_safetensors": "numr.interop.safetensors",
+    "save": "numr.interop.files",
+    "save_safetensors": "numr.interop.safetensors",
     "Tensor": "numr.tensor.core",
     "available": "numr.runtime.registry",
     "unavailable": "numr.runtime.registry",

@@ -1,1 +1,1 @@
-"""What other libraries need to be told about numr; each module is imported by whoever uses that library."""
+"""What particular libraries need to be told about numr, and file formats; each module is imported when it is used."""
