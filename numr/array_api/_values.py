@@ -98,7 +98,7 @@ def _is_too_large(host: np.ndarray[Any, Any], obj: Any) -> bool:
     """Whether Python integers beyond 64 bits made NumPy choose floats or objects."""
     if host.dtype == object:
         return bool(host.size) and all(isinstance(value, int) for value in host.flat)
-    if host.dtype.kind != "f" or not (np.abs(host) >= 2.0**63).any():
+    if host.dtype != np.float64 or not (np.abs(host) >= 2.0**63).any():
         return False
     return all(isinstance(value, int) for value in np.asarray(obj, dtype=object).flat)
 

@@ -229,7 +229,9 @@ def test_asarray_takes_buffers_and_other_libraries() -> None:
     assert cpu.asarray([[cpu.asarray([1, 2])], [cpu.asarray([3, 4])]]).shape == (2, 1, 2)
     assert cpu.asarray([]).dtype == np.float64
     assert cpu.asarray([True, 2]).dtype == np.int64
-    assert cpu.asarray(np.float32(2)).dtype in (np.float32, np.float64)
+    for dtype in (np.float16, np.float32, np.float64):
+        assert float(cpu.asarray(dtype(2))) == 2.0
+        assert cpu.asarray([dtype(2), dtype(3)]).tolist() == [2.0, 3.0]
 
 
 # --------------------------------------------------------------------- DLPack
