@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 
 import numr
 from numr.ir.graph import verify
-from numr.ir.passes import FusionLimits, common_subexpressions, dead_code, fuse
+from numr.ir.passes import FusionLimits, common_subexpressions, dead_code, fuse, fuse_rows
 from numr.runtime.graphs.recording import recording
 from tests.graph.conftest import same
 from tests.graph.programs import SHAPES, function_of, programs
@@ -74,10 +74,13 @@ def test_programs_are_valid_after_every_pass(xp, program):
         recorded = recorder.finish([x._data for x in results])
     verify(recorded)
     count = len(recorded.nodes)
+    fuses = lambda op, dtype: True
+    limits = FusionLimits(8, 5, recomputes=True, rows=lambda *_: True, epilogues=True)
     for change in (
         dead_code,
         common_subexpressions,
-        lambda p: fuse(p, lambda op, dtype: True, FusionLimits(8, 5, recomputes=True)),
+        lambda p: fuse(p, fuses, limits),
+        lambda p: fuse_rows(p, fuses, limits),
     ):
         recorded = change(recorded)
         verify(recorded)

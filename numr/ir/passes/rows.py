@@ -45,6 +45,7 @@ class _RowFusion:
         self.stable = stable_buffers(program)
         self.outputs = {ref.buffer for ref in program.outputs}
         self.items: list[Node | RowGroup] = []
+        self.written: set[Buffer] = set()
         self.readers: dict[Buffer, list[Node]] = {}
         for node in program.nodes:
             for ref in node.reads:
@@ -57,8 +58,10 @@ class _RowFusion:
             if group is not None and self._is_allowed(group):
                 item = group
             self.items.append(item)
-            for producer in self._producers(item):
-                item = self._joined(producer, item)
+            if isinstance(item, RowGroup) or node.is_elementwise or node.family == FUSED:
+                for producer in self._producers(item):
+                    item = self._joined(producer, item)
+            self.written.update(ref.buffer for ref in node.results)
         return self._nodes()
 
     # ------------------------------------------------------------------ joining
@@ -67,7 +70,7 @@ class _RowFusion:
         found: dict[int, Node | RowGroup] = {}
         end = self.items.index(item)
         for ref in reads(item):
-            for position in range(end - 1, -1, -1):
+            for position in range(end - 1, -1, -1) if ref.buffer in self.written else ():
                 if any(ref.overlaps(write) for write in writes(self.items[position])):
                     found[position] = self.items[position]
                     break
