@@ -148,6 +148,7 @@ def test_tiles_of_long_lines_fit_the_device():
     assert Tile.of(context, fold, 25_000_000) == (512, 4)
     limits["max-compute-invocations-per-workgroup"] = 256
     assert Tile.of(context, fold, 25_000_000) == (256, 8)
+    assert Tile.of(context, wider, 25_000_000) == (256, 4)
     limits["max-compute-workgroup-storage-size"] = 3 << 10
     assert Tile.of(context, fold, 25_000_000) is None
     for tile_fold in (fold, wider):

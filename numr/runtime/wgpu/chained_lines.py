@@ -31,6 +31,8 @@ __all__ = ["Tile", "chain_lines", "tile_for_chain"]
 #: region: an invocation fetches one, and the last what is before.
 GROUPS: Final = (1024, 512, 256)
 ENOUGH: Final = 512
+#: Bytes of a value for each invocation, at most.
+_GROUP_BYTES: Final = 4 << 10
 #: Loads of an invocation, for values of 4 bytes.
 UNITS: Final = 8
 #: Bytes of a value at most: of wider ones a workgroup's memory holds too few.
@@ -51,7 +53,9 @@ class Tile(NamedTuple):
     def of(cls, context: DeviceContext, fold: Fold, loads: int) -> Tile | None:
         """The tile for lines with some number of loads altogether; None where the device has no room for one."""
         itemsize = max(fold.stored.itemsize, 4)
-        most = context.limits["max-compute-invocations-per-workgroup"] * 4 // itemsize
+        most = min(
+            context.limits["max-compute-invocations-per-workgroup"], _GROUP_BYTES // itemsize
+        )
         values = context.limits["max-compute-workgroup-storage-size"] // itemsize
         found = None
         for group in GROUPS:

@@ -1,9 +1,9 @@
 """The kernels of running sums, products, maxima and minima.
 
 A long line is divided into pieces. Their values are found first, and scanned in their turn; then each piece is scanned,
-beginning with what came before it. Where workgroups begin and go on in order, lines are scanned in one pass instead
-(:mod:`numr.runtime.wgpu.chained` side by side, :mod:`numr.runtime.wgpu.chained_lines` by themselves). On a GPU a workgroup scans a line whose elements are neighbours in memory; else an
-invocation runs along a line, beside others.
+beginning with what came before it. Where workgroups begin and go on in order, lines are scanned in one pass instead:
+side by side (:mod:`numr.runtime.wgpu.chained`) and by themselves (:mod:`numr.runtime.wgpu.chained_lines`). On a GPU a
+workgroup scans a line whose elements are neighbours in memory; else an invocation runs along a line, beside others.
 """
 
 from __future__ import annotations
