@@ -110,8 +110,8 @@ def _chi(v: Value, x: Value, upper: bool) -> Value:
 
 _GAMMAINC: Final = Formula("gammainc", lambda a, x: _regularised(a, x, upper=False))
 _GAMMAINCC: Final = Formula("gammaincc", lambda a, x: _regularised(a, x, upper=True))
-_CHDTR: Final = Formula("chdtr", lambda v, x: select(x < 0.0, math.nan, _chi(v, x, upper=False)))
-_CHDTRC: Final = Formula("chdtrc", lambda v, x: select(x < 0.0, 1.0, _chi(v, x, upper=True)))
+_CHDTR: Final = Formula("chdtr", lambda v, x: _chi(v, x, upper=False))
+_CHDTRC: Final = Formula("chdtrc", lambda v, x: _chi(v, x, upper=True))
 
 
 def gammainc(a: Tensor | float, x: Tensor | float, /) -> Tensor:
@@ -190,12 +190,12 @@ def chdtrc(v: Tensor | float, x: Tensor | float, /) -> Tensor:
     Parameters
     ----------
     v, x : Tensor or number
-        Real-valued dtype; at least one tensor. Shapes broadcast.
+        Real-valued dtype, not negative; at least one tensor. Shapes broadcast.
 
     Returns
     -------
     Tensor
-        Of the broadcast shape; 1 where ``x`` is negative, NaN where ``v`` is.
+        Of the broadcast shape; NaN where an argument is negative.
 
     Examples
     --------
