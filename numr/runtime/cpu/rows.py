@@ -17,18 +17,16 @@ import numpy as np
 from numr.dtypes import DType
 from numr.ir.fused import Computation, Source, Step
 from numr.ir.ops import Reduction, Signature
-from numr.ir.passes.fuse import CHEAP
-from numr.ir.rows import RowComputation, Sweep
+from numr.ir.rows import RowComputation
 from numr.runtime.cpu.blockwise import FOLDS, MANY
 from numr.runtime.cpu.jit.loops import STREAMED_BYTES, KernelLoop
 from numr.runtime.cpu.memory import ALIGNMENT
-from numr.runtime.cpu.reductions import REDUCTIONS
+from numr.runtime.cpu.row_stages import slots_of, stages_of
 from numr.runtime.cpu.threads import blocks, run_blocks
 
 if TYPE_CHECKING:
     from numr.runtime.client import FusedLoop
     from numr.runtime.cpu.client import CpuClient
-    from numr.runtime.cpu.fused import BlockLoop
 
 __all__ = ["RowLoop", "keeps_rows_whole", "row_loop"]
 
@@ -50,31 +48,6 @@ def keeps_rows_whole(shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
     return math.prod(shape) <= FOLDS.whole or bool(long and long[0] < first)
 
 
-class _Work(NamedTuple):
-    """Elementwise work of a sweep.
-
-    Attributes
-    ----------
-    loop : KernelLoop or BlockLoop
-        What does it.
-    reads, writes, arrays : tuple of int
-        Numbers of the values, and of those that are arrays.
-    """
-
-    loop: KernelLoop | BlockLoop
-    reads: tuple[int, ...]
-    writes: tuple[int, ...]
-    arrays: tuple[int, ...]
-
-
-class _Stage(NamedTuple):
-    """A sweep made ready: work on values of rows, on those of elements, and reductions of values into others."""
-
-    rows: _Work | None
-    elements: _Work | None
-    reductions: tuple[tuple[np.ufunc, DType | None, int, int], ...]
-
-
 class _Moving(NamedTuple):
     """An array with one axis for rows: its address, and how far it is from row to row."""
 
@@ -88,8 +61,8 @@ class _Bound(NamedTuple):
 
     Attributes
     ----------
-    computes : list of pair of (callable or None)
-        For each stage what does the work on rows and on elements, given addresses.
+    computes : list of list of (callable or None)
+        For each stage what does its works, given addresses.
     passing : dict of int to (callable or None)
         What copies results past the caches.
     fixed : dict of int to int
@@ -213,96 +186,28 @@ class RowLoop:
         itemsize = max(computation.dtype(v).itemsize for v in range(len(computation.per_row)))
         rows = max(1, _BLOCK_BYTES // (itemsize * length))
         self._rows = rows // _ROWS * _ROWS or rows
-        known: list[int] = []
-        self._stages = [
-            self._staged(client, sweep, held, known)
-            for sweep, held in zip(computation.sweeps, computation.held, strict=True)
-        ]
-        self._stored = {v for sweep in computation.sweeps for v in sweep.stores}
+        self._stages = stages_of(client, computation)
+        stored = [v for sweep in computation.sweeps for v in sweep.stores]
         #: Results that go past the caches, by what copies them there.
         self._streams: dict[int, KernelLoop] = {}
-        for v in self._stored:
+        for v in stored:
             dtype = computation.dtype(v)
             copying = client.fused(_copy(dtype))
             large = self._count * length * dtype.itemsize >= STREAMED_BYTES
             if large and isinstance(copying, KernelLoop) and self._rows % _ROWS == 0:
                 self._streams[v] = copying
-        slots, sizes = self._placed()
-        starts = [sum(sizes[:slot]) * self._rows * length for slot in range(len(sizes) + 1)]
-        #: Where in scratch memory values are.
-        self._places = {v: starts[slot] for v, slot in slots.items()}
-        end = starts[-1]
+        slots, sizes = slots_of(computation, self._stages, self._streams)
+        sizes = [size * length for size in sizes]
         for v, per_row in enumerate(computation.per_row):
             if per_row and computation.step(v) and v not in computation.results:
-                self._places[v] = end
-                end += -(-self._rows * computation.dtype(v).itemsize // ALIGNMENT) * ALIGNMENT
-        self._scratch_bytes = end
-
-    # -------------------------------------------------------------- preparation
-    def _staged(
-        self, client: CpuClient, sweep: Sweep, held: Sequence[int], known: list[int]
-    ) -> _Stage:
-        """A sweep made ready; ``known`` are the values of elements that are there, to which it adds what it computes."""
-        computation = self._computation
-        per_row = [v for v, is_so in enumerate(computation.per_row) if is_so]
-
-        def work(values: Sequence[int], given: Sequence[int]) -> _Work | None:
-            if not values:
-                return None
-            part, reads = computation.part(values, given)
-            arrays = [v for v in (*reads, *values) if not computation.is_scalar(v)]
-            return _Work(client.fused(part), tuple(reads), tuple(values), tuple(arrays))
-
-        rows = work(sweep.rows, [v for v in per_row if v not in sweep.rows])
-        kept = [v for v in held if v not in known and self._is_costly(v, known)]
-        made = dict.fromkeys((*computation.targets(sweep), *kept))
-        steps = [v for v in made if computation.step(v) and v not in known]
-        elements = work(steps, [*per_row, *known])
-        known += steps
-        reductions = []
-        for number in sweep.reductions:
-            step = computation.step(number)
-            assert step is not None
-            assert isinstance(step.op, Reduction)
-            ufunc, computes = REDUCTIONS[step.op]
-            compute = step.signature.compute if computes else None
-            reductions.append((ufunc, compute, step.arguments[0], number))
-        return _Stage(rows, elements, tuple(reductions))
-
-    def _is_costly(self, value: int, known: Sequence[int]) -> bool:
-        """Whether computing a value again takes longer than storing and loading it."""
-        needed = self._computation.needed((value,), known)
-        steps = [self._computation.step(v) for v in needed if v not in known]
-        return any(step and step.op and step.op not in CHEAP for step in steps)
-
-    def _placed(self) -> tuple[dict[int, int], list[int]]:
-        """The slots of scratch memory that computed values have, and the bytes of an element in each."""
-        last: dict[int, int] = {}
-        for k, stage in enumerate(self._stages):
-            for work in (stage.elements,) if stage.elements else ():
-                last.update(dict.fromkeys((*work.reads, *work.writes), 2 * k))
-            last.update((argument, 2 * k + 1) for _, _, argument, _ in stage.reductions)
-        slots: dict[int, int] = {}
-        sizes: list[int] = []
-        free: list[int] = []
-        end = 2 * len(self._stages)
-        last.update(dict.fromkeys(self._streams, end))
-        live: dict[int, int] = {}
-        for k, stage in enumerate(self._stages):
-            # A result may take the place of what it is computed from.
-            free += [live.pop(v) for v in list(live) if last[v] <= 2 * k]
-            for v in stage.elements.writes if stage.elements else ():
-                if v in self._stored and v not in self._streams:
-                    continue
-                size = self._computation.dtype(v).itemsize
-                slot = next((s for s in reversed(free) if sizes[s] == size), None)
-                if slot is None:
-                    slot = len(sizes)
-                    sizes.append(size)
-                else:
-                    free.remove(slot)
-                slots[v] = live[v] = slot
-        return slots, sizes
+                slots[v] = len(sizes)
+                sizes.append(computation.dtype(v).itemsize)
+        starts = [0]
+        for size in sizes:
+            starts.append(starts[-1] + -(-size * self._rows // ALIGNMENT) * ALIGNMENT)
+        #: Where in scratch memory values are.
+        self._places = {v: starts[slot] for v, slot in slots.items()}
+        self._scratch_bytes = starts[-1]
 
     # --------------------------------------------------------------------- runs
     def __call__(self, operands: Sequence[Any], results: Sequence[Array]) -> None:
@@ -322,6 +227,9 @@ class RowLoop:
             if isinstance(x, np.ndarray) and x.ndim and len(x) > 1
         }
         fixed = {v: x for v, x in whole.items() if v not in moving}
+        if self._count <= self._rows:
+            self._only_block({**whole, **self._scratch(self._count)[0]})
+            return
         call = _Call(fixed, moving, passed, {})
         run_blocks(lambda part: self._block(part, call), blocks(self._count, 1, self._rows))
 
@@ -340,6 +248,13 @@ class RowLoop:
             return operand[(0,) * (operand.ndim - len(self._row))][None]
         return operand.reshape((self._count, *self._row))
 
+    def _only_block(self, values: dict[int, Any]) -> None:
+        """Compute all rows, which are few."""
+        for stage in self._stages:
+            for work in stage.works:
+                work(values)
+            stage.reduce(values, self._axes)
+
     def _block(self, part: slice, call: _Call) -> None:
         """Compute some rows."""
         count, start = part.stop - part.start, part.start
@@ -354,22 +269,12 @@ class RowLoop:
         for v, (_, first, step) in call.moving.items():
             addresses[v] = first + start * step
         for stage, computes in zip(self._stages, bound.computes, strict=True):
-            for work, compute in zip((stage.rows, stage.elements), computes, strict=True):
-                if work is None:
-                    continue
+            for work, compute in zip(stage.works, computes, strict=True):
                 if compute is None:
-                    reads, writes = ([values[v] for v in vs] for vs in (work.reads, work.writes))
-                    work.loop.serial(reads, writes)
+                    work(values)
                 else:
                     compute(*[addresses[v] for v in work.arrays])
-            for ufunc, dtype, argument, number in stage.reductions:
-                ufunc.reduce(
-                    values[argument],
-                    axis=self._axes,
-                    dtype=dtype,
-                    keepdims=True,
-                    out=values[number],
-                )
+            stage.reduce(values, self._axes)
         for v, (array, first, step) in call.passed.items():
             compute = bound.passing[v]
             if compute is None:
@@ -384,17 +289,13 @@ class RowLoop:
         computes = []
         viewed: set[int] = set()
         for stage in self._stages:
-            pair: list[Callable[..., None] | None] = []
-            for work in (stage.rows, stage.elements):
-                compute = None
-                if work is not None:
-                    if isinstance(work.loop, KernelLoop):
-                        reads, writes = ([values[v] for v in x] for x in (work.reads, work.writes))
-                        compute = work.loop.bound(reads, writes)
-                    if compute is None:
-                        viewed.update((*work.reads, *work.writes))
-                pair.append(compute)
-            computes.append(pair)
+            found: list[Callable[..., None] | None] = []
+            for work in stage.works:
+                compute = work.bound(values)
+                if compute is None:
+                    viewed.update((*work.reads, *work.writes))
+                found.append(compute)
+            computes.append(found)
             viewed.update(v for reduction in stage.reductions for v in reduction[2:])
         passing = {
             v: self._streams[v].bound([values[v]], [x.array[part]], streams=True)
