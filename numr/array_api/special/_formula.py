@@ -208,7 +208,9 @@ class Formula:
         shape = broadcast_shapes(*(x.shape for x in tensors), function=self._name)
         result = call(client, "empty", shape, dtype)
         loop = _loop(client, computation)
-        loop([*(x._data for x in tensors), *constants], [result])
+        # Of the branches of a choice all are computed; NumPy would warn of what nobody takes.
+        with np.errstate(all="ignore"):
+            loop([*(x._data for x in tensors), *constants], [result])
         return wrap(result, client)
 
     def _for(self, dtype: DType, arity: int) -> tuple[Computation, tuple[float, ...]]:
