@@ -8,31 +8,29 @@ there is room. Values of rows are variables of the invocation.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from typing import Final, NamedTuple
 
 from numr.codegen import wgsl
-from numr.codegen.elementwise import Operand, operand
+from numr.codegen.elementwise import operand
 from numr.codegen.expr import F16, Expr
 from numr.codegen.fused import expressions
-from numr.ir.fused import Computation
-from numr.ir.ops import Reduction
 from numr.ir.rows import RowComputation
 from numr.runtime.wgpu import scalars, texts, vectors
 from numr.runtime.wgpu.computed import ComputedLoads, functions_of
 from numr.runtime.wgpu.elementwise import express
 from numr.runtime.wgpu.epilogues import assigned, variables
-from numr.runtime.wgpu.folding import Fold, fold_of
 from numr.runtime.wgpu.formulas import ZERO, Code
 from numr.runtime.wgpu.lines import WIDTH
 from numr.runtime.wgpu.pipelines import KernelText, StorageBuffer
 from numr.runtime.wgpu.reducing_texts import gathered
+from numr.runtime.wgpu.row_parts import Part, costly, fold_at, operands_of, variable_of
 from numr.runtime.wgpu.texts import WORKGROUP, Parameters
 from numr.runtime.wgpu.windows import Pattern
 
-__all__ = ["RowVariant", "costly", "fold_at", "largest", "operands_of", "row_text"]
+__all__ = ["RowVariant", "row_text"]
 
 
 class RowVariant(NamedTuple):
@@ -72,114 +70,17 @@ class RowVariant(NamedTuple):
 _OWN: Final = re.compile(
     r"(?<![.\w])(Value|Values|Run|take|join|finish|begun|grown|total|gathered|element|Results|source_at|four_at|Four)\b"
 )
-#: Dtypes whose values are held, and the number of operations from which on they are.
-_HELD: Final = ("float32", "int32", "uint32")
-_COSTLY: Final = 24
 _FIELDS: Final = ("row", "outputs", "length", "elements", "width")
-
-
-def operands_of(computation: RowComputation) -> tuple[list[int], list[int], list[int]]:
-    """The sources of a computation: arrays of elements, scalars, and arrays of rows."""
-    numbers = range(len(computation.sources))
-    given = [i for i in numbers if computation.is_scalar(i)]
-    elements = [i for i in numbers if not computation.sources[i].per_row]
-    return elements, given, [i for i in numbers if i not in given and i not in elements]
-
-
-def fold_at(computation: RowComputation, number: int) -> Fold:
-    """The fold of a reduction."""
-    step = computation.step(number)
-    assert step is not None
-    assert isinstance(step.op, Reduction)
-    return fold_of(step.op, computation.dtype(step.arguments[0]), step.signature.result)
-
-
-class _Part(NamedTuple):
-    """What is computed of an element for one purpose.
-
-    Attributes
-    ----------
-    computation : Computation
-        Its sources are all arrays of elements and scalars, and then values of rows.
-    names : tuple of str
-        The variables of these.
-    """
-
-    computation: Computation
-    names: tuple[str, ...]
-
-    @classmethod
-    def of(
-        cls, computation: RowComputation, values: Sequence[int], held: Collection[int] = ()
-    ) -> _Part:
-        """What some values need, of which some of each element are held."""
-        elements, given, _ = operands_of(computation)
-        rows = [v for v, per_row in enumerate(computation.per_row) if per_row and v not in given]
-        _, taken = computation.part(values, [*elements, *rows, *held])
-        known = [v for v in taken if v in rows or v in held]
-        order = [*elements, *given, *known]
-        part, _ = computation.part(values, order, order)
-        # The function of an element has its number by the name of ``i``.
-        return cls(part, tuple(f"held{v}_at(i)" if v in held else _name(v) for v in known))
-
-    def code(self, start: int) -> Code:
-        """Its function, whose scalars are in the parameters' words from ``start`` on."""
-        return _code(self, start)
-
-
-@lru_cache(maxsize=256)
-def _code(part: _Part, start: int) -> Code:
-    computation, names = part
-    count = len(computation.sources) - len(names)
-    own, rows = computation.sources[:count], computation.sources[count:]
-
-    def formulas(*operands: Operand) -> list[Operand]:
-        known = [operand(name, x.dtype) for name, x in zip(names, rows, strict=True)]
-        return expressions(computation, [*operands, *known], express, ZERO)
-
-    return Code(own, computation.result_dtypes, formulas, first=start, opaque=True)
-
-
-def largest(computation: RowComputation) -> int:
-    """Number of operations of an element in the largest function of a kernel."""
-    parts = [
-        _Part.of(computation, (value,))
-        for sweep in computation.sweeps
-        for value in computation.targets(sweep)
-    ]
-    return max((part.code(0).size for part in parts), default=0)
-
-
-def costly(computation: RowComputation) -> list[list[int]]:
-    """For each sweep the values of each element that it computes and that are better held than computed again."""
-    found: list[list[int]] = []
-    for held in computation.held:
-        known = [value for values in found for value in values]
-        found.append(
-            [
-                value
-                for value in held
-                if value not in known
-                and computation.step(value)
-                and computation.dtype(value).name in _HELD
-                and _Part.of(computation, (value,), known).code(0).size >= _COSTLY
-            ]
-        )
-    return found
 
 
 @dataclass(frozen=True)
 class _Loads(ComputedLoads):
     """Loads of what a reduction takes."""
 
-    part: _Part
+    part: Part
 
     def code(self, start: int) -> Code:
         return self.part.code(start)
-
-
-def _name(value: int) -> str:
-    return f"row{value}"
 
 
 def _indented(lines: Sequence[str], indent: str = "    ") -> str:
@@ -228,13 +129,13 @@ class _Text:
             body += "    if (here && lane == 0u) {\n"
             for v in targets:
                 dtype = computation.dtype(v)
-                body += f"        out{v}[o] = {texts.stored(dtype, variables(_name(v), dtype))};\n"
+                body += f"        out{v}[o] = {texts.stored(dtype, variables(variable_of(v), dtype))};\n"
             body += "    }\n"
         own = [v for v, per_row in enumerate(computation.per_row) if per_row]
         declared = "".join(
             f"var<private> {name}: {texts.scalar_type(computation.dtype(v))};\n"
             for v in own
-            for name in variables(_name(v), computation.dtype(v))
+            for name in variables(variable_of(v), computation.dtype(v))
         )
         buffers = [*self.buffers]
         buffers += [texts.source(f"q{v}", computation.dtype(v)) for v in self.rows]
@@ -282,12 +183,16 @@ class _Text:
             words = [Parameters.word(place + k) for k in range(scalars.words_of(dtype))]
             place += len(words)
             lines += scalars.declarations(f"given{i}", dtype, words)
-            lines += assigned(variables(_name(i), dtype), variables(f"given{i}", dtype), dtype)
+            lines += assigned(
+                variables(variable_of(i), dtype), variables(f"given{i}", dtype), dtype
+            )
         for n, i in enumerate(self.rows):
             dtype = self.computation.dtype(i)
             start, step = (Parameters.word(self.places + 2 * n + k) for k in range(2))
             lines += texts.load(f"given{i}", dtype, f"q{i}", f"({start} + o * {step})")
-            lines += assigned(variables(_name(i), dtype), variables(f"given{i}", dtype), dtype)
+            lines += assigned(
+                variables(variable_of(i), dtype), variables(f"given{i}", dtype), dtype
+            )
             self.types |= {texts.scalar_type(dtype)}
         return _indented(lines)
 
@@ -299,12 +204,12 @@ class _Text:
         given = [v for v, per_row in enumerate(computation.per_row) if per_row and v not in values]
         part, sources = computation.part(values, given)
         results = expressions(
-            part, [operand(_name(v), computation.dtype(v)) for v in sources], express, ZERO
+            part, [operand(variable_of(v), computation.dtype(v)) for v in sources], express, ZERO
         )
         roots = [root for x in results for root in ([x] if isinstance(x, Expr) else list(x))]
         code = wgsl.code(roots)
         self.types |= code.types
-        names = [name for v in values for name in variables(_name(v), computation.dtype(v))]
+        names = [name for v in values for name in variables(variable_of(v), computation.dtype(v))]
         text = "    {\n" + "".join(f"    {line}\n" for line in code.statements.splitlines())
         for name, root, made in zip(names, roots, code.results, strict=True):
             # Numbers of float16 are held as those of float32.
@@ -317,7 +222,7 @@ class _Text:
         variant, computation = self.variant, self.computation
         step = computation.step(number)
         assert step is not None
-        part = _Part.of(computation, step.arguments, self.held)
+        part = Part.of(computation, step.arguments, self.held)
         fold = fold_at(computation, number)
         loads = _Loads(
             fold,
@@ -353,11 +258,13 @@ class _Text:
             text = "    {\n        let bits = finish(gathered(base, 0u, params.length, 1u));\n"
         dtype = computation.dtype(number)
         lines = texts.unpacked(f"made{number}", dtype, "bits", "0u")
-        lines += assigned(variables(_name(number), dtype), variables(f"made{number}", dtype), dtype)
+        lines += assigned(
+            variables(variable_of(number), dtype), variables(f"made{number}", dtype), dtype
+        )
         self.functions += _OWN.sub(rf"\g<0>{name}", functions)
         return _OWN.sub(rf"\g<0>{name}", text) + _indented(lines, "        ") + "    }\n"
 
-    def _elements(self, part: _Part) -> str:
+    def _elements(self, part: Part) -> str:
         """The functions that compute elements."""
         variant = self.variant
         self.buffers, text = functions_of(
@@ -404,7 +311,7 @@ class _Text:
 
     def _made(self, values: Sequence[int], name: str) -> tuple[Code, list[str]]:
         """The function that computes values of elements, and the names of what it gives for each of a load."""
-        part = _Part.of(self.computation, values, self.held)
+        part = Part.of(self.computation, values, self.held)
         code = part.code(0)
         self.types |= code.types
         self.functions += _OWN.sub(rf"\g<0>{name}", self._elements(part))

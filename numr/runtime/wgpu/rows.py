@@ -23,7 +23,8 @@ from numr.runtime.wgpu.programs import Recording
 from numr.runtime.wgpu.ranges import is_whole
 from numr.runtime.wgpu.reducing import MOST_LOADS, SOFTWARE_GROUP, After, Division, reduce_elements
 from numr.runtime.wgpu.reductions import MOST_COMPUTED, SMALL, Reductions
-from numr.runtime.wgpu.row_texts import RowVariant, costly, fold_at, largest, operands_of, row_text
+from numr.runtime.wgpu.row_parts import costly, fold_at, largest, operands_of
+from numr.runtime.wgpu.row_texts import RowVariant, row_text
 from numr.runtime.wgpu.texts import WORKGROUP
 from numr.runtime.wgpu.windows import Windows
 
