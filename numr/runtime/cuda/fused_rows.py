@@ -152,8 +152,8 @@ class FusedRows:
         if printer is None:
             printer = self._texts = RowTexts(self.computation)
         vector = VECTOR // self._dtypes[0].itemsize if plan.variant[0] else 1
-        copies = -(-plan.length // (vector * plan.lanes))
         # Few numbers, so that few kernels are made.
+        copies = max(2, -(-plan.length // (vector * plan.lanes)))
         unit = max(1, power_of_two(copies) // 8)
         copies = -(-copies // unit) * unit
         held = copies * vector
