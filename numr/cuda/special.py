@@ -13,11 +13,33 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
+from numr.array_api._arguments import floating
 from numr.runtime.cuda import driver
 from numr.tensor.core import Tensor, mixed_devices, not_a_tensor, wrap
 from numr.tensor.dispatch import refuse_while_captured
+
+#: Functions that CuPy has for floating-point numbers alone.
+_OF_FLOATS: Final = frozenset({"i0e", "i1e", "stdtr"})
+
+
+def chdtrc(v: Tensor | float, x: Tensor | float, /) -> Tensor:
+    """What the distribution function of chi-square lacks to one; NaN where an argument is negative.
+
+    CuPy's function of the name gives 1 where ``x`` is negative.
+
+    Parameters
+    ----------
+    v, x : Tensor or number
+        Degrees of freedom, and values; at least one tensor of CUDA.
+
+    Returns
+    -------
+    Tensor
+        Of the broadcast shape.
+    """
+    return __getattr__("gammaincc")(v * 0.5, x * 0.5)
 
 
 def __getattr__(name: str) -> Callable[..., Tensor]:
@@ -54,6 +76,8 @@ def _on_tensors(name: str, own: Callable[..., Any]) -> Callable[..., Tensor]:
             )
         for x in tensors:
             refuse_while_captured(name, client, x._data)
+        if name in _OF_FLOATS:
+            args = tuple(floating(name, x) if isinstance(x, Tensor) else x for x in args)
         operands = [x._data if isinstance(x, Tensor) else x for x in args]
         with client.context.inside():  # type: ignore[attr-defined]
             return wrap(own(*operands, **options), client)

@@ -25,6 +25,8 @@ scipy_special = pytest.importorskip("scipy.special")
         ("gammaln", ([0.5, 3.0, 20.0],)),
         ("gammainc", ([0.5, 3.0, 9.0], [0.25, 3.0, 12.0])),
         ("betainc", ([0.5, 3.0, 9.0], [0.25, 3.0, 12.0], [0.1, 0.5, 0.75])),
+        ("chdtrc", ([0.5, 3.0, 9.0, 2.0], [0.25, 3.0, 12.0, -1.0])),
+        ("i0e", ([-1.5, 0.0, 20.0],)),
         ("xlogy", ([0.0, 3.0, 9.0], [0.0, 3.0, 12.0])),
     ],
 )
@@ -47,6 +49,8 @@ def test_scipy_finds_them_when_asked_to() -> None:
 
     x = xp.asarray([0.5, 1.5])
     assert xp.special.erf is xp.special.erf
+    whole = xp.special.i1e(xp.asarray([1, 2]))
+    np.testing.assert_allclose(whole.to_numpy(), scipy_special.i1e([1, 2]), rtol=1e-14)
     assert not hasattr(xp.special, "no_such_function")
     with pytest.raises(TypeError, match="erf"):
         xp.special.erf(1.0)
