@@ -134,3 +134,21 @@ def test_logspace(xp: ModuleType, base: float, endpoint: bool) -> None:
     for bad in ({"num": -1}, {"base": -2}):
         with pytest.raises(ValueError, match=r"logspace: .*must not be negative"):
             xp.logspace(0, 1, **bad)
+
+
+def test_captured_graphs_do_the_same(xp: ModuleType) -> None:
+    @numr.jit
+    def function(x: numr.Tensor, y: numr.Tensor, mask: numr.Tensor) -> tuple[numr.Tensor, ...]:
+        total = x + 0
+        total += y
+        return total, mask + mask[::-1], mask * True
+
+    x = xp.asarray([1, 2, 3], dtype=xp.int8)
+    y = xp.asarray([5, 6, 7], dtype=xp.int32)
+    mask = xp.asarray([True, False, False])
+    for _ in range(2):
+        total, either, both = function(x, y, mask)
+        assert total.dtype == xp.int8
+        assert total.tolist() == [6, 8, 10]
+        assert either.tolist() == [True, False, True]
+        assert both.tolist() == [True, False, False]
