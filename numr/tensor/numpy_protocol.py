@@ -8,7 +8,6 @@ host unasked.
 from __future__ import annotations
 
 import importlib
-import inspect
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from numr.config import config
 from numr.errors import DTypeError, HostCopyError
 from numr.tensor.dispatch import call
+from numr.tensor.numpy_arguments import translated
 
 if TYPE_CHECKING:
     from numr.runtime.client import RuntimeClient
@@ -43,6 +43,7 @@ UFUNCS: Final[dict[str, str]] = {
 FUNCTIONS: Final[dict[str, str]] = {
     "amax": "max",
     "amin": "min",
+    "asanyarray": "asarray",
     "concatenate": "concat",
 }
 
@@ -59,6 +60,7 @@ SHARED: Final = frozenset(
         "astype",
         "broadcast_arrays",
         "broadcast_to",
+        "clip",
         "concatenate",
         "count_nonzero",
         "cumulative_prod",
@@ -69,6 +71,7 @@ SHARED: Final = frozenset(
         "empty_like",
         "expand_dims",
         "flip",
+        "full_like",
         "gradient",
         "interp",
         "isin",
@@ -103,6 +106,7 @@ SHARED: Final = frozenset(
         "std",
         "sum",
         "swapaxes",
+        "take",
         "take_along_axis",
         "tensordot",
         "tile",
@@ -115,6 +119,39 @@ SHARED: Final = frozenset(
         "vecdot",
         "where",
         "zeros_like",
+    ]
+)
+
+#: Functions that are methods of tensors, with NumPy's arguments.
+METHODS: Final = frozenset(["cumprod", "cumsum", "dot"])
+
+#: Functions that make an array, where ``like=`` names a tensor.
+CREATED: Final = frozenset(
+    ["arange", "asanyarray", "asarray", "empty", "eye", "full", "linspace", "ones", "zeros"]
+)
+
+#: Of ``numpy.linalg``, for floating-point tensors; those of one symmetric or real matrix take the lower half alone.
+LINALG: Final = frozenset(
+    [
+        *(
+            "cholesky",
+            "det",
+            "eigh",
+            "eigvalsh",
+            "inv",
+            "matrix_norm",
+            "matrix_power",
+            "matrix_rank",
+        ),
+        *("outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "vector_norm"),
+    ]
+)
+
+#: Of ``numpy.fft``, for floating-point tensors.
+FFT: Final = frozenset(
+    [
+        *("fft", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft"),
+        *("irfft", "irfftn", "rfft", "rfftn"),
     ]
 )
 
@@ -133,9 +170,13 @@ def array_ufunc(
         return NotImplemented
     name = UFUNCS.get(ufunc.__name__, ufunc.__name__)
     function = getattr(_namespace(client), name, None)
-    if method == "__call__" and not kwargs and function is not None and ufunc.nout == 1:
-        result = function(*(_as_operand(client, value) for value in inputs))
-    else:
+    result = None
+    if method == "__call__" and function is not None and ufunc.nout == 1:
+        if not kwargs:
+            result = function(*(_as_operand(client, value) for value in inputs))
+        elif kwargs.keys() == {"dtype"}:
+            result = _computed_in(client, function, kwargs["dtype"], inputs)
+    if result is None:
         _require_host(client, f"numpy.{ufunc.__name__}.{method}")
         result = _wrapped(client, getattr(ufunc, method)(*_unwrapped(inputs), **_unwrapped(kwargs)))
     if out is None:
@@ -148,6 +189,17 @@ def array_ufunc(
     return target
 
 
+def _computed_in(client: RuntimeClient[Any], function: Any, dtype: Any, inputs: Any) -> Any:
+    """A function of operands that are converted first; None where the result has another dtype than they."""
+    target = np.dtype(dtype)
+    if target not in client.dtypes or target.kind not in "fc":
+        return None
+    operands = [_as_operand(client, value) for value in inputs]
+    converted = [x.astype(target, copy=False) if _is_tensor(x) else x for x in operands]
+    result = function(*converted)
+    return result if result.dtype == target else None
+
+
 def array_function(client: RuntimeClient[Any], func: Any, args: Any, kwargs: Any) -> Any:
     """``__array_function__`` of the tensors of a client."""
     name = func.__name__
@@ -155,14 +207,21 @@ def array_function(client: RuntimeClient[Any], func: Any, args: Any, kwargs: Any
         return func(*_described(args), **_described(kwargs))
     if func is np.where and not kwargs:
         name, args = _numpy_where(args)
-    if name in SHARED and func.__module__ == "numpy":
-        function = getattr(_namespace(client), FUNCTIONS.get(name, name), None)
-        if (
-            function is not None
-            and not _has_host_arrays((args, kwargs))
-            and _takes(function, args, kwargs)
-        ):
-            return function(*args, **kwargs)
+    if func is np.vstack and not kwargs and all(x.ndim >= 2 for x in args[0]):
+        func, name = np.concatenate, "concatenate"  # along the first axis
+    if func is np.take:
+        args = _numpy_take(client, args)
+    if func is np.einsum:
+        kwargs = _numpy_einsum(args, kwargs)
+    function = _counterpart(client, func, name, (args, kwargs))
+    if function is not None and (name in CREATED or not _has_host_arrays((args, kwargs))):
+        said = translated(func, function, args, kwargs)
+        if said is not None:
+            positional, named = said
+            if name in CREATED:
+                # Called with like=, which NumPy leaves out of the arguments.
+                named["device"] = client.device
+            return function(*positional, **named)
     _require_host(client, f"{func.__module__}.{func.__name__}")
     dtype = kwargs.get("dtype")
     if dtype is not None and np.dtype(dtype) not in client.dtypes:
@@ -170,7 +229,60 @@ def array_function(client: RuntimeClient[Any], func: Any, args: Any, kwargs: Any
             f"{func.__module__}.{func.__name__}: tensors have no dtype {np.dtype(dtype)}. Copy with to_numpy() "
             "first for an array of NumPy's."
         )
-    return _wrapped(client, func(*_unwrapped(args), **_unwrapped(kwargs)))
+    result = func(*_unwrapped(args), **_unwrapped(kwargs))
+    target = kwargs.get("out")
+    return _wrapped(client, result) if target is None else target
+
+
+def _counterpart(client: RuntimeClient[Any], func: Any, name: str, arguments: Any) -> Any:
+    """The function of the namespace that does the same for such arguments; None where there is none."""
+    namespace, module = _namespace(client), func.__module__
+    if module == "numpy" and name in METHODS:
+        from numr.tensor.core import Tensor
+
+        return getattr(Tensor, name)
+    if module == "numpy":
+        shared = name in SHARED or name in CREATED
+        return getattr(namespace, FUNCTIONS.get(name, name), None) if shared else None
+    # The standard's factorisations and transforms are for floating-point numbers, where NumPy converts integers.
+    if not _all_floating(arguments):
+        return None
+    if func is np.linalg.qr and not {"r", "raw"}.isdisjoint(_texts(arguments)):
+        return None  # modes that the standard has not
+    if module == "numpy.linalg" and name in LINALG:
+        return getattr(namespace.linalg, name)
+    if module == "numpy.fft" and name in FFT:
+        return getattr(namespace.fft, name)
+    return None
+
+
+def _texts(arguments: Any) -> set[str]:
+    args, kwargs = arguments
+    return {value for value in (*args, *kwargs.values()) if isinstance(value, str)}
+
+
+def _all_floating(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(_all_floating(member) for member in value)
+    if isinstance(value, dict):
+        return all(_all_floating(member) for member in value.values())
+    return not _is_tensor(value) or value.dtype.kind in "fc"
+
+
+def _numpy_einsum(args: Any, kwargs: Any) -> Any:
+    """The keyword arguments of ``numpy.einsum`` that matter: not how it is done, nor the dtype that operands have."""
+    own = all(x.dtype == kwargs.get("dtype") for x in args if _is_tensor(x))
+    dropped = {"casting", "optimize", "order", *(["dtype"] if own else [])}
+    return {name: value for name, value in kwargs.items() if name not in dropped}
+
+
+def _numpy_take(client: RuntimeClient[Any], args: Any) -> Any:
+    """``numpy.take`` with indices from the host, which go to the device as those in brackets do."""
+    if len(args) > 1 and _is_tensor(args[0]) and isinstance(args[1], list | tuple | np.ndarray):
+        indices = np.asarray(args[1])
+        if indices.dtype.kind in "iu":
+            return (args[0], _wrapped(client, indices), *args[2:])
+    return args
 
 
 def _require_host(client: RuntimeClient[Any], function: str) -> None:
@@ -195,15 +307,6 @@ def _numpy_where(args: Any) -> tuple[str, Any]:
 
 def _namespace(client: RuntimeClient[Any]) -> Any:
     return importlib.import_module(client.runtime.namespace)
-
-
-def _takes(function: Any, args: Any, kwargs: Any) -> bool:
-    """Whether the namespace's function has all arguments of a call: NumPy's know more, such as ``where=``."""
-    try:
-        inspect.signature(function).bind(*args, **kwargs)
-    except TypeError:
-        return False
-    return True
 
 
 def _is_tensor(value: object) -> bool:

@@ -190,6 +190,88 @@ def test_a_tensor_with_an_ndarray_stays_a_tensor_on_the_cpu() -> None:
     assert np.shape(x) == (2,)
 
 
+#: Calls as code for NumPy makes them: by position, with NumPy's names, with defaults said.
+NUMPY_CALLS: dict[str, Any] = {
+    "axis by position": lambda x: np.sum(x, 0),
+    "dtype by position": lambda x: np.sum(x, 1, np.float32),
+    "defaults": lambda x: np.mean(x, axis=None, dtype=None, out=None),
+    "ddof": lambda x: np.std(x, 1, ddof=1),
+    "correction": lambda x: np.var(x, axis=0, correction=1, keepdims=True),
+    "limits": lambda x: np.clip(x, 1.0, 3.0),
+    "limits by name": lambda x: np.clip(x, a_min=2, a_max=None),
+    "kind": lambda x: np.sort(x, 0, "stable"),
+    "concatenate": lambda x: np.concatenate((x, x), 1),
+    "stack": lambda x: np.stack([x, x], -1),
+    "vstack": lambda x: np.vstack([x, x]),
+    "roll": lambda x: np.roll(x, 2, 1),
+    "moveaxis": lambda x: np.moveaxis(x, 0, 1),
+    "transpose": lambda x: np.transpose(x, (1, 0)),
+    "tril": lambda x: np.tril(x, -1),
+    "full_like": lambda x: np.full_like(x, np.float32(3), shape=(2, 2)),
+    "zeros_like": lambda x: np.zeros_like(x, np.int32, "C", True, (4,)),
+    "like": lambda x: np.asarray([1.0, 2.0], np.float32, like=x),
+    "arange like": lambda x: np.arange(2, 9, 3, dtype=np.int32, like=x),
+    "eye like": lambda x: np.eye(3, k=1, dtype=np.float32, like=x),
+    "cumsum": lambda x: np.cumsum(x, 1),
+    "cumsum of all": lambda x: np.cumsum(x),
+    "cumprod": lambda x: np.cumprod(x, axis=0),
+    "dot": lambda x: np.dot(x, x.T),
+    "einsum": lambda x: np.einsum("ij,kj->ik", x, x, optimize=True, dtype=np.float32),
+    "take": lambda x: np.take(x, [1, 0, 1], 1),
+    "take one": lambda x: np.take(x, 2, axis=1),
+    "tensordot": lambda x: np.tensordot(x, x, ((0, 1), (0, 1))),
+    "nanmean": lambda x: np.nanmean(x, 1),
+    "median": lambda x: np.median(x, 1),
+    "fft": lambda x: np.fft.fft(x, 4, 0),
+    "rfft": lambda x: np.fft.rfft(x, axis=1, norm="ortho"),
+    "svd": lambda x: np.linalg.svdvals(x),
+    "inv": lambda x: np.linalg.inv(x[:, :2]),
+    "qr": lambda x: np.abs(np.linalg.qr(x, "reduced").R),
+    "in float32": lambda x: np.add(x, 1, dtype=np.float32),
+}
+
+
+@pytest.mark.parametrize("name", NUMPY_CALLS)
+def test_calls_as_numpy_takes_them_stay_on_the_device(
+    xp: ModuleType, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = np.asarray([[4.0, 1.0, 3.0], [2.0, 5.0, 0.5]], np.float32)
+    x = xp.asarray(host)
+    client = x._client
+    original = client.to_host
+
+    def to_host(array: Any) -> np.ndarray:
+        # Factorisations look whether they succeeded, at integers.
+        assert array.dtype.kind not in "fc", "elements left the device"
+        return original(array)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(client, "to_host", to_host)
+        result = NUMPY_CALLS[name](x)
+    assert isinstance(result, numr.Tensor)
+    assert result.device == x.device
+    expected = NUMPY_CALLS[name](host)
+    assert result.dtype == expected.dtype
+    np.testing.assert_allclose(result.to_numpy(), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_calls_that_mean_something_else_run_in_numpy() -> None:
+    x = cpu.asarray([[2, 1], [1, 3]])
+    assert np.linalg.inv(x).dtype == np.float64  # of integers, which the standard does not invert
+    y = cpu.asarray([[2.0, 1.0], [1.0, 3.0]])
+    assert isinstance(np.linalg.qr(y, mode="r"), numr.Tensor)
+    assert np.linalg.eigvals(y).dtype == np.float64  # the standard's are complex
+    assert float(np.sum(y, where=y > 1)) == 5.0
+    assert float(np.max(y, initial=9.0)) == 9.0
+    assert np.linalg.svd(y, compute_uv=False).shape == (2,)
+    out = np.zeros(2)
+    assert np.sum(y, axis=0, out=out) is out
+    np.testing.assert_array_equal(out, [3.0, 4.0])
+    target = cpu.zeros(2)
+    assert np.sum(y, axis=1, out=target) is target
+    assert target.tolist() == [3.0, 4.0]
+
+
 def test_results_in_containers_are_tensors_too() -> None:
     x = cpu.asarray([[2.0, 1.0], [1.0, 3.0]])
     for results in (np.linalg.qr(x), np.linalg.eigh(x), np.linalg.svd(x), np.unique_counts(x)):
