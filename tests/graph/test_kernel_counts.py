@@ -68,6 +68,12 @@ COUNTS = {
     "layer norm": (layer_norm, 5, 5, 1),
     "log sum exp": (log_sum_exp, 3, 3, 1),
     "softmax and a maximum": (softmax_and_maximum, 4, 3, 1),
+    "softmax and another maximum": (
+        lambda xp, x: (softmax(xp, x), xp.max(x, axis=1), xp.max(x, axis=1)),
+        5,
+        4,
+        2,
+    ),
     "one mean twice": (lambda xp, x: (x - xp.mean(x)) / xp.mean(x, keepdims=True), 3, 3, 1),
     "along both axes": (
         lambda xp, x: x / xp.sum(x, axis=1, keepdims=True) / xp.sum(x, axis=0),

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from numr.ir.graph import REDUCE, Buffer, Node, Operand, Program, Ref
+from numr.ir.graph import REDUCE, Buffer, Node, Operand, Program, Ref, Role
 from numr.layout import Layout
 
 __all__ = ["common_subexpressions", "count_readers", "dead_code", "stable_buffers"]
@@ -36,7 +36,7 @@ def stable_buffers(program: Program) -> set[Buffer]:
 def common_subexpressions(program: Program) -> Program:
     """Compute once what several nodes compute alike, from memory that does not change.
 
-    A result that is an output stays a result of its own, so that two outputs never share memory.
+    Of results that are outputs each stays one of its own, so that two outputs never share memory.
     """
     stable = stable_buffers(program)
     outputs = {ref.buffer for ref in program.outputs}
@@ -50,12 +50,23 @@ def common_subexpressions(program: Program) -> Program:
             nodes.append(node)
             continue
         first = seen.setdefault(_key_of(node), node)
-        if first is node or any(ref.buffer in outputs for ref in node.results):
+        results = [*node.results, *first.results]
+        is_output = any(ref.buffer in outputs for ref in node.results)
+        # The first one becomes the output, if it is none and all of a temporary buffer.
+        stays = is_output and not (
+            all(ref.is_whole and ref.buffer.role is Role.TEMPORARY for ref in results)
+            and not any(ref.buffer in outputs for ref in first.results)
+        )
+        if first is node or stays:
             nodes.append(node)
-        else:
-            for mine, other in zip(node.results, first.results, strict=True):
-                replaced[mine.buffer] = other.buffer
-    return replace(program, nodes=nodes)
+            continue
+        for mine, other in zip(node.results, first.results, strict=True):
+            replaced[mine.buffer] = other.buffer
+            if mine.buffer in outputs:
+                outputs.add(other.buffer)
+    return replace(
+        program, nodes=nodes, outputs=tuple(_moved(ref, replaced) for ref in program.outputs)
+    )
 
 
 def _key_of(node: Node) -> Any:
@@ -96,7 +107,7 @@ def _with_buffers(node: Node, replaced: dict[Buffer, Buffer]) -> Node:
     return replace(node, operands=tuple(_moved(x, replaced) for x in node.operands))
 
 
-def _moved(operand: Operand, replaced: dict[Buffer, Buffer]) -> Operand:
+def _moved(operand: _Operand, replaced: dict[Buffer, Buffer]) -> _Operand:
     if isinstance(operand, Ref) and operand.buffer in replaced:
         return replace(operand, buffer=replaced[operand.buffer])
     return operand
