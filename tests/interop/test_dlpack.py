@@ -133,7 +133,7 @@ def test_capsules_of_a_device_in_host_memory(
     assert copied.flags.writeable
     with pytest.raises(BufferError, match="copy=False"):
         x.__dlpack__(dl_device=HOST, copy=False)
-    with pytest.raises(BufferError):
+    with pytest.raises((BufferError, RuntimeError)):
         np.from_dlpack(x)  # which asks for no device, and cannot read any other
 
 
