@@ -426,7 +426,7 @@ def binary(op: Op, x: Any, y: Any) -> Tensor:
         elif two in _SCALARS:
             b = y
         elif _is_foreign(y):
-            return NotImplemented  # type: ignore[no-any-return]
+            return _left_to(op, y)
         else:
             return elementwise(op, x, y)
     elif y.__class__ is Tensor and x.__class__ in _SCALARS:
@@ -436,7 +436,7 @@ def binary(op: Op, x: Any, y: Any) -> Tensor:
         b = y._data
         two = b.dtype
     elif _is_foreign(x) or _is_foreign(y):
-        return NotImplemented  # type: ignore[no-any-return]
+        return _left_to(op, x if _is_foreign(x) else y)
     else:
         return elementwise(op, x, y)
     loop = client.loops.get((op, one, two))
@@ -484,6 +484,18 @@ def call2(op: Op, x: Any, y: Any) -> Tensor:
 
 def _is_foreign(operand: Any) -> bool:
     return operand.__class__ is not Tensor and dt.scalar_type_of(operand) is None
+
+
+def _left_to(op: Op, foreign: Any) -> Tensor:
+    """NotImplemented, so that a foreign operand has its turn.
+
+    Python compares by identity where neither side knows the other. For arrays that is no answer: those of a library
+    that does not know tensors, as it has no ``__array_ufunc__``, are refused.
+    """
+    compared = op is ops.EQUAL or op is ops.NOT_EQUAL
+    if compared and hasattr(foreign, "__dlpack__") and not hasattr(foreign, "__array_ufunc__"):
+        raise not_a_tensor(op.name, foreign)
+    return NotImplemented  # type: ignore[no-any-return]
 
 
 def elementwise(op: Op, *operands: Any) -> Tensor:

@@ -12,7 +12,10 @@ import pytest
 import numr
 
 DTYPES = ("bool", "int8", "int32", "uint8", "float16", "float32", "float64", "complex64")
-MIXED = [operator.add, operator.sub, operator.mul, operator.truediv, operator.matmul, operator.lt]
+MIXED = [
+    *(operator.add, operator.sub, operator.mul, operator.truediv, operator.matmul),
+    *(operator.lt, operator.eq, operator.ne),
+]
 
 
 @pytest.fixture(params=numr.available())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from types import ModuleType
 from typing import Any
 
@@ -242,6 +243,14 @@ class WithoutCounterpart:
 def test_a_dtype_without_counterpart_is_named(xp: ModuleType) -> None:
     with pytest.raises(BufferError, match=r"WithoutCounterpart.*bfloat16"):
         xp.from_dlpack(WithoutCounterpart())
+
+
+def test_arrays_of_others_are_never_just_unequal(xp: ModuleType) -> None:
+    x, other = xp.zeros(3), Producer(np.zeros(3, np.float32))
+    for compare in (operator.eq, operator.ne):
+        for left, right in ((x, other), (other, x)):
+            with pytest.raises(TypeError, match=r"equal: got .*Producer.*asarray\(\)"):
+                compare(left, right)
 
 
 def test_tensors_of_one_runtime_come_to_another(xp: ModuleType) -> None:
