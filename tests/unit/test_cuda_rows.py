@@ -124,6 +124,19 @@ def test_other_dtypes(context, name, dtype):
     check(context, PROGRAMS[name](dtype), (5, 96), (1,))
 
 
+@pytest.mark.parametrize("dtype", [dt.int8, dt.uint16, dt.int32, dt.int64])
+def test_integers(context, dtype):
+    check(context, row_programs.distance(dtype), (5, 96), (1,))
+    check(context, row_programs.distance(dtype), (5, 41), (1,))
+
+
+@pytest.mark.parametrize("dtype", [dt.complex64, dt.complex128])
+def test_complex_numbers(context, dtype):
+    for name in ("variance", "mean", "norm"):
+        check(context, PROGRAMS[name](dtype), (5, 96), (1,))
+    check(context, row_programs.variance(dtype), (3, 701), (1,))
+
+
 @pytest.mark.parametrize("name", ["mean", "norm"])
 @pytest.mark.parametrize(
     "shape_and_axes", [((90, 48), (0,)), ((70, 400), (0, 1)), ((6, 40, 20), (1,))]
