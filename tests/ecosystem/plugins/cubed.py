@@ -15,7 +15,7 @@ if not target.in_host_memory():
     os.environ["NUMR_ALLOW_HOST_COPIES"] = "1"
     numr.config.allow_host_copies = True
 
-from cubed.runtime import create  # noqa: E402
+from cubed.runtime import create
 
 _create_executor = create.create_executor
 
