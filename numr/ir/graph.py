@@ -143,6 +143,14 @@ class Ref:
         (low, high), (other_low, other_high) = self.span(), other.span()
         return max(low, other_low) < min(high, other_high)
 
+    def __hash__(self) -> int:
+        # Passes look references up again and again, and a layout's hash takes a while.
+        try:
+            found: int = self.__dict__["_hash"]
+        except KeyError:
+            found = self.__dict__["_hash"] = hash((self.buffer, self.layout, self.dtype))
+        return found
+
     def __str__(self) -> str:
         text = f"{self.buffer}: {self.dtype}{list(self.shape)}"
         if not (self.layout.is_contiguous and self.layout.offset == 0):

@@ -232,8 +232,7 @@ class _Fusion:
         down = not any(conflict(earlier, item) for item in between)
         if not (up or down):
             return later
-        merged = Group(earlier.shape)
-        merged.take(earlier)
+        merged = earlier.copy()
         merged.take(later)
         if merged.arrays(self.readers) > self.limits.arrays:
             return later

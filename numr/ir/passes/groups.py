@@ -93,6 +93,17 @@ class Group:
         return self.stores.get(ref)
 
     # ---------------------------------------------------------------- building
+    def copy(self) -> Group:
+        """A group of the same values, to add to."""
+        return Group(
+            self.shape,
+            self.values.copy(),
+            self.stores.copy(),
+            self.fresh.copy(),
+            self.absorbed.copy(),
+            self._sources.copy(),
+        )
+
     def source(self, operand: Operand, dtype: DType) -> Value:
         """A source; the same one for the same operand."""
         key: object = operand if isinstance(operand, Ref) else (type(operand), repr(operand), dtype)
