@@ -18,6 +18,8 @@ __all__ = ["ENVIRONMENT", "Config", "config"]
 ENVIRONMENT: Final[dict[str, str]] = {
     "NUMR_ALLOW_HOST_COPIES": "1 lets NumPy and others copy device tensors to the host implicitly",
     "NUMR_ALLOW_HOST_OPERATIONS": "0 refuses the few operations that a device leaves to the host (default: 1)",
+    "NUMR_CPU_CACHE_BYTES": "freed memory that the CPU runtime keeps for the next arrays (default: an eighth of the "
+    "machine's, 1 GiB at least)",
     "NUMR_FLOAT64": "'raise' (default) or 'downcast': what float64 means on a device without it",
     "NUMR_JIT": "0 computes fused work on the CPU with NumPy in blocks, even where llvmlite is there (default: 1)",
     "NUMR_NUM_THREADS": "threads for large operations of the CPU runtime (default: the CPUs of the process)",

@@ -394,9 +394,28 @@ def test_an_unknown_address_is_refused(block):
     ],
 )
 def test_the_cache_is_bounded_by_the_machine(monkeypatch, memory, limit):
+    monkeypatch.delenv("NUMR_CPU_CACHE_BYTES", raising=False)
     monkeypatch.setattr(cpu_memory, "_physical_memory", lambda: memory)
     assert cpu_memory.default_cache_limit() == limit
 
 
 def test_a_machine_has_memory():
     assert cpu_memory._physical_memory() > 1 << 27
+
+
+def test_the_environment_may_bound_the_cache(monkeypatch):
+    monkeypatch.setenv("NUMR_CPU_CACHE_BYTES", "1000000")
+    allocator = cpu_memory.CpuAllocator("cpu")
+    for size in (300_000, 500_000, 700_000, 5_000_000, 5_000_000):
+        allocator.empty(size)
+    stats = allocator.stats()
+    assert stats.active_bytes == 0
+    assert 0 < stats.reserved_bytes <= 1_000_000
+    monkeypatch.setenv("NUMR_CPU_CACHE_BYTES", "0")
+    allocator = cpu_memory.CpuAllocator("cpu")
+    allocator.empty(300_000)
+    assert allocator.stats().reserved_bytes == 0
+    for bad in ("much", "-1", "1e9"):
+        monkeypatch.setenv("NUMR_CPU_CACHE_BYTES", bad)
+        with pytest.raises(ValueError, match="NUMR_CPU_CACHE_BYTES"):
+            cpu_memory.default_cache_limit()

@@ -131,12 +131,13 @@ class CpuAllocator(ParkingAllocator):
 
     def __init__(self, device: str, *, cache_limit: int | None = None) -> None:
         memory = HostMemory()
+        default = default_cache_limit()
         super().__init__(
             memory,
             device,
-            parked_size=PARKED_SIZE,
+            parked_size=min(PARKED_SIZE, default),
             parked_blocks=PARKED_BLOCKS,
-            cache_limit=default_cache_limit() if cache_limit is None else cache_limit,
+            cache_limit=default if cache_limit is None else cache_limit,
             granularity=ALIGNMENT,
         )
         self._memory = memory
@@ -312,8 +313,14 @@ class CpuAllocator(ParkingAllocator):
 def default_cache_limit() -> int:
     """Bytes of freed blocks to keep: an eighth of the memory, but 1 GiB at least and half of it at most.
 
-    The memory is the machine's, or what the control group of the process may use, where that is less.
+    The memory is the machine's, or what the control group of the process may use, where that is less. The environment
+    variable ``NUMR_CPU_CACHE_BYTES`` says otherwise.
     """
+    asked = os.environ.get("NUMR_CPU_CACHE_BYTES", "").strip()
+    if asked:
+        if not asked.isdecimal():
+            raise ValueError(f"NUMR_CPU_CACHE_BYTES={asked!r} is no number of bytes.")
+        return int(asked)
     memory = _physical_memory()
     return min(max(memory // 8, 1 << 30), memory // 2)
 
