@@ -204,8 +204,9 @@ def memory_callback() -> Any:
 
 
 def worker_environment(namespace: str, number: int) -> dict[str, str]:
-    """Environment variables of a worker: one thread each, and on GPUs one GPU each."""
-    environment = {"NUMR_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    """Environment variables of a worker: one thread, no memory kept for later, and on GPUs one GPU."""
+    environment = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    environment |= {"NUMR_NUM_THREADS": "1", "NUMR_CPU_CACHE_BYTES": "0"}
     if namespace == "numr.cuda":
         environment["CUDA_VISIBLE_DEVICES"] = str(number)
     return environment
@@ -315,7 +316,7 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--latitudes", type=int, default=30)
     result.add_argument("--longitudes", type=int, default=52)
     result.add_argument("--allowed-mem", default="100MB", help="memory for the data of a task")
-    result.add_argument("--reserved-mem", default="250MB", help="memory of a process without data")
+    result.add_argument("--reserved-mem", default="150MB", help="memory of a process without data")
     result.add_argument(
         "--executor",
         default="dask",

@@ -83,6 +83,7 @@ def test_each_gpu_has_a_worker() -> None:
     names = [patterns.worker_environment("numr.cuda", i)["CUDA_VISIBLE_DEVICES"] for i in range(2)]
     assert names == ["0", "1"]
     assert "CUDA_VISIBLE_DEVICES" not in patterns.worker_environment("numr.cpu", 0)
+    assert patterns.worker_environment("numr.cpu", 0)["NUMR_CPU_CACHE_BYTES"] == "0"
 
 
 def run_program(*arguments: str, **environ: str) -> str:
