@@ -204,11 +204,12 @@ SELECT = Op("where", 3, "any")
 
 #: What arithmetic of booleans alone is. The standard leaves it open; this is NumPy's answer.
 _OF_BOOLEANS: Final = {ADD: BITWISE_OR, MULTIPLY: BITWISE_AND}
+_BOOLEANS: Final = frozenset({dt.bool_, bool})
 
 
 def meant(op: Op, kinds: tuple[Kind, ...]) -> Op:
     """The operation that is carried out for operands of the given kinds: another row for sums of booleans."""
-    if op in _OF_BOOLEANS and all(kind in (dt.bool_, bool) for kind in kinds):
+    if op in _OF_BOOLEANS and _BOOLEANS.issuperset(kinds):
         return _OF_BOOLEANS[op]
     return op
 

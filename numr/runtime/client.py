@@ -119,6 +119,7 @@ class RuntimeClient(ABC, Generic[A]):
     def __init__(self, device: Device) -> None:
         self.device = device
         self.loops: dict[tuple[Any, ...], Loop] = {}
+        self._signatures: dict[tuple[Any, ...], Signature] = {}
         self.host_operations: dict[str, int] = {}
 
     # ---------------------------------------------------------------- device
@@ -195,8 +196,15 @@ class RuntimeClient(ABC, Generic[A]):
         UnsupportedDType
             If they promote to a dtype that the device has not.
         """
-        signature = op.signature(kinds, self.defaults)
-        return Signature(*(self.require_dtype(dtype, op.name) for dtype in signature))
+        key = (op, *kinds)
+        known = self._signatures.get(key)
+        if known is not None:
+            return known
+        wanted = op.signature(kinds, self.defaults)
+        signature = Signature(*(self.require_dtype(dtype, op.name) for dtype in wanted))
+        if signature == wanted:
+            self._signatures[key] = signature  # a dtype that stands in for another warns each time
+        return signature
 
     def tape(self) -> Tape | None:
         """A tape for the calling thread; None where nothing is gained by one, or another thread has one just now."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +19,6 @@ from numr.runtime.client import Loop, RuntimeClient
 
 Array = Any
 
-#: What to do when a factorisation fails.
 #: Parts of an index key that the library resolves by itself, as numr would.
 _PLAIN = frozenset({int, slice, type(None), type(Ellipsis)})
 
@@ -162,6 +162,9 @@ class ArrayLibClient(RuntimeClient[Any]):
             return
         if source.dtype.kind == "c" and target.dtype.kind not in "bc":
             source = source.real
+        if _always_fits(source.dtype, target.dtype):
+            self.xp.copyto(target, source, casting="unsafe")
+            return
         # What a value out of the target's range becomes is nobody's promise, and no reason to warn.
         with self.xp.errstate(invalid="ignore", over="ignore"):
             self.xp.copyto(target, source, casting="unsafe")
@@ -351,3 +354,9 @@ class ArrayLibClient(RuntimeClient[Any]):
     @abstractmethod
     def pointer(self, array: Array) -> int:
         """Address of the array's first element."""
+
+
+@cache
+def _always_fits(source: DType, target: DType) -> bool:
+    """Whether the library finds no value of a dtype out of another one's range: integers just wrap."""
+    return bool(np.can_cast(source, target)) or not {source.kind, target.kind} & {"f", "c"}

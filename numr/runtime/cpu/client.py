@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -78,8 +79,8 @@ class CpuClient(ArrayLibClient):
         super().__init__(device)
         self._allocator: CpuAllocator = CpuRuntime.allocator(device)
         self._small = SMALL_BYTES
-        # Ufuncs that compute an operation in place as they are; False where none does.
-        self._inplace: dict[tuple[Any, ...], np.ufunc | Literal[False]] = {}
+        # Ufuncs that compute an operation in place as they are, None where none does; and how finely work is cut.
+        self._inplace: dict[tuple[Any, ...], tuple[Function | None, Grain]] = {}
         self._fused: OrderedDict[tuple[Computation, bool], KernelLoop | BlockLoop] = OrderedDict()
         self._allocator.on_strict_change.append(self._strict_changed)
         self._strict_changed()
@@ -269,16 +270,16 @@ class CpuClient(ArrayLibClient):
         self, op: Op, kinds: tuple[Kind, ...], operands: tuple[Any, ...], target: Array
     ) -> None:
         key = (op, *kinds)
-        function = self._inplace.get(key)
-        if function is None:
+        found = self._inplace.get(key)
+        if found is None:
             resolved, converts = self.resolve(op, kinds)
-            function = self._inplace[key] = (
-                resolved if isinstance(resolved, np.ufunc) and not any(converts) else False
-            )
-        if function is False:
+            as_it_is = isinstance(resolved, np.ufunc) and not any(converts)
+            grain = grain_of(op, resolved, _width(kinds))  # what is written was read before
+            found = self._inplace[key] = (resolved if as_it_is else None, grain)
+        function, grain = found
+        if function is None:
             super().elementwise_into(op, kinds, operands, target)
             return
-        grain = grain_of(op, function, _width(kinds) + target.itemsize)
         if target.size <= grain.whole or any(overlaps(x, target) for x in operands):
             function(*operands, out=target)  # NumPy copies what would be overwritten too early
         else:
@@ -341,7 +342,7 @@ class CpuClient(ArrayLibClient):
         shapes = [x.shape for x in operands if x.__class__ is np.ndarray]
         shape = shapes[0]
         if any(other != shape for other in shapes):
-            shape = broadcast_shapes(*shapes, function=name)
+            shape = _common_shape(*shapes, function=name)
         if len(shape) > 1 and in_memory_order(shape, operands) == "F":
             # Operands in Fortran order give a result in Fortran order, so that memory is walked in order.
             turned = tuple(x.T if x.__class__ is np.ndarray else x for x in operands)
@@ -376,17 +377,17 @@ class CpuClient(ArrayLibClient):
 
     def copy(self, array: Array) -> Array:
         result = self.empty(array.shape, array.dtype)
-        grain = moving(2 * array.itemsize)
+        grain = moving(_read_width(array) + array.itemsize)
         if array.size <= grain.whole:
-            self._copy_cast(result, array)
+            np.copyto(result, array)
         else:
             fill(result, (array,), self._copy_one, grain)
         return result
 
     def assign(self, target: Array, source: Array) -> None:
         # A source that is broadcast is read from cache.
-        width = target.itemsize + source.itemsize * (source.size == target.size)
-        grain = moving(width)
+        read = _read_width(source) if source.size == target.size else 0
+        grain = moving(target.itemsize + read)
         if target.size <= grain.whole or np.may_share_memory(target, source):
             self._copy_cast(target, source)
         else:
@@ -508,8 +509,17 @@ _SCANS: dict[Reduction, np.ufunc] = {
 }
 
 
+#: Programs meet the same shapes again and again.
+_common_shape = lru_cache(maxsize=256)(broadcast_shapes)
+
+
 def _is_dtype(kind: Kind) -> bool:
     return isinstance(kind, np.dtype)
+
+
+def _read_width(array: Array) -> int:
+    """Bytes that reading an array in C order costs for each element: more where neighbours lie apart."""
+    return array.itemsize if array.flags.c_contiguous else 3 * array.itemsize
 
 
 def _width(kinds: tuple[Kind, ...]) -> int:
