@@ -76,6 +76,10 @@ def grain_of(op: Op, function: Any, width: int) -> Grain:
         return moving(width) if op in (ops.CLIP, ops.MAXIMUM, ops.MINIMUM) else COMPOSED
     if not isinstance(function, np.ufunc):
         return COMPOSED
+    if op is ops.SIGN:
+        width *= (
+            2  # NumPy computes it element by element, which takes as long as moving twice the bytes
+        )
     return COSTLY if op in COSTLY_OPS else moving(width)
 
 

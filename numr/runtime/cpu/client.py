@@ -315,22 +315,25 @@ class CpuClient(ArrayLibClient):
         ndarray = np.ndarray
 
         def loop(*operands: Any) -> Array:
-            # One block of operands that lie alike: nothing to broadcast, and each step counts beside the work.
+            # One block of operands in C order: each step counts beside the work.
             shape = None
+            alike = True
             for x in operands:
                 if x.__class__ is ndarray:
-                    if shape is None:
-                        if x.size > whole:
-                            break
-                        shape = x.shape
-                    elif x.shape != shape:
-                        break
                     if not x.flags.c_contiguous:
                         break
+                    if shape is None:
+                        shape = x.shape
+                    elif x.shape != shape:
+                        alike = False
             else:
-                out = self.empty(shape, result)  # type: ignore[arg-type]  # one operand is an array
-                compute(out, operands)
-                return out
+                if not alike:
+                    shapes = [x.shape for x in operands if x.__class__ is ndarray]
+                    shape = _common_shape(*shapes, function=name)
+                if math.prod(shape) <= whole:  # type: ignore[arg-type]  # one operand is an array
+                    out = self.empty(shape, result)  # type: ignore[arg-type]
+                    compute(out, operands)
+                    return out
             return self._blockwise(name, compute, operands, result, grain)
 
         return loop
