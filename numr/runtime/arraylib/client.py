@@ -358,5 +358,8 @@ class ArrayLibClient(RuntimeClient[Any]):
 
 @cache
 def _always_fits(source: DType, target: DType) -> bool:
-    """Whether the library finds no value of a dtype out of another one's range: integers just wrap."""
-    return bool(np.can_cast(source, target)) or not {source.kind, target.kind} & {"f", "c"}
+    """Whether the library finds no value of a dtype out of another one's range: integers just wrap.
+
+    Never of a float: a signalling NaN is invalid whatever it is converted to.
+    """
+    return source.kind in "biu" and (target.kind in "biu" or bool(np.can_cast(source, target)))
