@@ -122,3 +122,11 @@ def test_large_decisions_are_those_of_numpy(place, keepdims):
             expected = getattr(np, name)(values, keepdims=keepdims)
             assert found.shape == np.shape(expected)
             np.testing.assert_array_equal(found.to_numpy(), expected)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_large_parts_are_joined_as_numpy_joins_them(count, axis):
+    hosts = [np.arange(800_000, dtype=np.float64).reshape(800, 1000) + i for i in range(count)]
+    joined = numr.cpu.concat([numr.cpu.asarray(host) for host in hosts], axis=axis)
+    np.testing.assert_array_equal(joined.to_numpy(), np.concatenate(hosts, axis=axis))

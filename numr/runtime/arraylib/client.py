@@ -184,11 +184,18 @@ class ArrayLibClient(RuntimeClient[Any]):
         result = self.empty(tuple(shape), arrays[0].dtype)
         start = 0
         leading: tuple[Any, ...] = (slice(None),) * axis
+        parts = []
         for array in arrays:
             stop = start + array.shape[axis]
-            self.assign(result[(*leading, slice(start, stop))], array)
+            parts.append((result[(*leading, slice(start, stop))], array))
             start = stop
+        self.assign_all(parts)
         return result
+
+    def assign_all(self, parts: Sequence[tuple[Array, Array]]) -> None:
+        """Write each source into its target; no target shares memory with anything else."""
+        for target, source in parts:
+            self.assign(target, source)
 
     # -------------------------------------------------------------- reductions
     def reduce(

@@ -23,6 +23,7 @@ from numr.runtime.client import FusedLoop, Loop
 from numr.runtime.cpu.blockwise import (
     FOLDS,
     MANY,
+    THREADED_BYTES,
     Compute,
     Grain,
     Writer,
@@ -62,6 +63,8 @@ Array = np.ndarray[Any, Any]
 
 #: Results of fewer bytes come from NumPy's own allocation, which is quicker, and are in no figure.
 SMALL_BYTES = 1 << 18
+#: Parts of this size are worth handing to threads.
+PART_BYTES = 1 << 20
 #: So many fused computations stay prepared.
 FUSED_KEPT = 256
 
@@ -395,6 +398,15 @@ class CpuClient(ArrayLibClient):
             self._copy_cast(target, source)
         else:
             fill(target, (source,), self._copy_one, grain)
+
+    def assign_all(self, parts: Sequence[tuple[Array, Array]]) -> None:
+        moved = 2 * sum(target.nbytes for target, _ in parts)
+        if moved <= THREADED_BYTES or moved < len(parts) * PART_BYTES:
+            super().assign_all(parts)
+            return
+        # Each part may be too small for threads of its own where all of them are not.
+        places = [slice(i, i + 1) for i in range(len(parts))]
+        run_blocks(lambda place: self.assign(*parts[place.start]), places)
 
     def _copy_one(self, target: Array, operands: tuple[Array, ...]) -> None:
         self._copy_cast(target, operands[0])
