@@ -7,6 +7,7 @@ runtimes make one kernel of. Each step means what the operation by itself means,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -14,7 +15,7 @@ from typing import NamedTuple
 from numr.dtypes import DType
 from numr.ir.ops import Op, Signature
 
-__all__ = ["Computation", "Source", "Step"]
+__all__ = ["Computation", "Source", "Step", "check_values"]
 
 
 class Source(NamedTuple):
@@ -48,6 +49,18 @@ class Step(NamedTuple):
     op: Op | None
     signature: Signature
     arguments: tuple[int, ...]
+
+
+def check_values(
+    sources: int, arguments: Sequence[tuple[int, ...]], results: tuple[int, ...]
+) -> None:
+    """Raise ValueError unless each step takes values before its own, and each result is a step's value."""
+    for number, taken in enumerate(arguments, sources):
+        if any(not 0 <= value < number for value in taken):
+            raise ValueError(f"step {number} takes values {taken}, which do not all precede it")
+    end = sources + len(arguments)
+    if not results or any(not sources <= value < end for value in results):
+        raise ValueError(f"results {results} are not all values of steps {sources} to {end - 1}")
 
 
 @dataclass(frozen=True)
@@ -88,17 +101,7 @@ class Computation:
     results: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        count = len(self.sources)
-        for number, step in enumerate(self.steps, count):
-            if any(not 0 <= value < number for value in step.arguments):
-                raise ValueError(
-                    f"step {number} takes values {step.arguments}, which do not all precede it"
-                )
-        end = count + len(self.steps)
-        if not self.results or any(not count <= value < end for value in self.results):
-            raise ValueError(
-                f"results {self.results} are not all values of steps {count} to {end - 1}"
-            )
+        check_values(len(self.sources), [step.arguments for step in self.steps], self.results)
 
     @cached_property
     def _hash(self) -> int:

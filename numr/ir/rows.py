@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from numr.dtypes import DType
-from numr.ir.fused import Computation, Source, Step
+from numr.ir.fused import Computation, Source, Step, check_values
 from numr.ir.ops import Op, Reduction, Signature
 
 __all__ = ["RowComputation", "RowSource", "RowStep", "SingleReduction", "Sweep", "kept_shape"]
@@ -155,20 +155,12 @@ class RowComputation:
 
     def __post_init__(self) -> None:
         count = len(self.sources)
+        check_values(count, [step.arguments for step in self.steps], self.results)
         for number, step in enumerate(self.steps, count):
-            if any(not 0 <= value < number for value in step.arguments):
-                raise ValueError(
-                    f"step {number} takes values {step.arguments}, which do not all precede it"
-                )
             if step.is_reduction and self.per_row[step.arguments[0]]:
                 raise ValueError(
                     f"step {number} reduces value {step.arguments[0]}, one for a whole row"
                 )
-        end = count + len(self.steps)
-        if not self.results or any(not count <= value < end for value in self.results):
-            raise ValueError(
-                f"results {self.results} are not all values of steps {count} to {end - 1}"
-            )
 
     @cached_property
     def _hash(self) -> int:

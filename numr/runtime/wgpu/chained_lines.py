@@ -11,8 +11,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from numr.runtime.wgpu import boards, texts, vectors, windows
-from numr.runtime.wgpu.folding import VALUE
+from numr.runtime.wgpu import boards, texts
 from numr.runtime.wgpu.pipelines import KernelText
 from numr.runtime.wgpu.scanning_texts import LAST, Variant, tile, tile_memory, tile_stores
 from numr.runtime.wgpu.texts import Parameters, Walk
@@ -111,13 +110,8 @@ def text_of(variant: Variant) -> tuple[KernelText, Parameters]:
     params = Parameters(*_FIELDS, words=3 * variant.rank)
     written, types = fold.text
     buffers, reader = loads.source()
-    if loads.wide:
-        buffers += (vectors.target("target0", fold.result),)
-        writer = ""
-    else:
-        type = VALUE if loads.of_values else texts.memory_type(fold.result)
-        buffers += windows.buffers("target", "read_write", type, variant.target)
-        writer = windows.writer("target", type, variant.target)
+    targets, writer = variant.destination()
+    buffers += targets
     post = f"if (t == {variant.group - 1}u) {{ post_value(1u + number, params.total, {LAST}); }}"
     body = (
         f"{params.text}{texts.prelude(types)}{written}{reader}{writer}{boards.functions(fold)}"

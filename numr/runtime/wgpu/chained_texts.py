@@ -12,8 +12,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
-from numr.runtime.wgpu import boards, texts, vectors, windows
-from numr.runtime.wgpu.folding import VALUE
+from numr.runtime.wgpu import boards, texts
 from numr.runtime.wgpu.pipelines import KernelText
 from numr.runtime.wgpu.scanning_texts import Variant
 from numr.runtime.wgpu.texts import Parameters, Walk
@@ -35,13 +34,8 @@ def text_of(variant: Variant, rows: int) -> tuple[KernelText, Parameters]:
     params = Parameters(*_FIELDS, words=3 * variant.rank)
     functions, types = fold.text
     buffers, reader = loads.source()
-    if loads.wide:
-        buffers += (vectors.target("target0", fold.result),)
-        writer = ""
-    else:
-        type = VALUE if loads.of_values else texts.memory_type(fold.result)
-        buffers += windows.buffers("target", "read_write", type, variant.target)
-        writer = windows.writer("target", type, variant.target)
+    targets, writer = variant.destination()
+    buffers += targets
     buffers += (boards.BOARD,)
     body = (
         f"{params.text}{texts.prelude(types)}{functions}{reader}{writer}"

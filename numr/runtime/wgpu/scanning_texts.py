@@ -9,7 +9,7 @@ from numr.runtime.wgpu import texts, vectors, windows
 from numr.runtime.wgpu.folding import VALUE
 from numr.runtime.wgpu.lines import WIDTH
 from numr.runtime.wgpu.loading import Loads
-from numr.runtime.wgpu.pipelines import KernelText
+from numr.runtime.wgpu.pipelines import KernelText, StorageBuffer
 from numr.runtime.wgpu.texts import Parameters, Walk
 from numr.runtime.wgpu.windows import Pattern
 
@@ -45,6 +45,15 @@ class Variant(NamedTuple):
     group: int
     units: int
 
+    def destination(self) -> tuple[tuple[StorageBuffer, ...], str]:
+        """The bindings that it writes to, and the function that does, where one is needed."""
+        fold = self.loads.fold
+        if self.loads.wide:
+            return (vectors.target("target0", fold.result),), ""
+        type = VALUE if self.loads.of_values else texts.memory_type(fold.result)
+        buffers = windows.buffers("target", "read_write", type, self.target)
+        return buffers, windows.writer("target", type, self.target)
+
     def load(self, name: str, position: str) -> tuple[list[str], list[str]]:
         """Statements that load from the line at ``base``, and the values."""
         return self.loads.load(name, f"(base + {position} * params.step)", position)
@@ -76,13 +85,8 @@ def text_of(variant: Variant) -> tuple[KernelText, Parameters]:
     params = Parameters(*_FIELDS, words=3 * variant.rank)
     functions, types = fold.text
     buffers, reader = loads.source()
-    if loads.wide:
-        buffers += (vectors.target("target0", fold.result),)
-        writer = ""
-    else:
-        type = VALUE if loads.of_values else texts.memory_type(fold.result)
-        buffers += windows.buffers("target", "read_write", type, variant.target)
-        writer = windows.writer("target", type, variant.target)
+    targets, writer = variant.destination()
+    buffers += targets
     carry = ""
     if variant.carried:
         buffers += windows.buffers("carried", "read", VALUE, variant.carried)
